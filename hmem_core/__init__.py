@@ -1,0 +1,1 @@
+"""hmem: a memory engine that lives inside LLM agents."""

@@ -1,0 +1,120 @@
+"""Journal entries: everything that ever changes a memory, as typed values.
+
+An entry holds decisions, never questions: applying it needs no model, no clock and no comparison of
+floats. It is encoded as MessagePack, tagged with its type's name.
+
+Each entry also knows how to forget: `erase` gives what must remain of it once some turns are gone, so
+that replaying the erased journal ends in the same arrays as forgetting did live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any
+
+import msgspec
+
+from hmem_core.errors import Damaged
+from hmem_core.records import EncoderIdentity
+
+__all__ = [
+    "SCHEMA",
+    "Entry",
+    "MemoryCreated",
+    "Name",
+    "Reembedded",
+    "TurnAdded",
+    "TurnErased",
+    "TurnsForgotten",
+    "decode",
+    "encode",
+]
+
+SCHEMA = 1
+"""Version of the entry types; a journal written with a higher one is refused."""
+
+
+class _Base(msgspec.Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
+    recorded: int
+    """When the entry was written: UTC microseconds since 1970 (transaction time)."""
+
+
+class MemoryCreated(_Base, frozen=True, kw_only=True):
+    """Always the first entry."""
+
+    schema: int
+    memory: str
+    """Random identity of the memory (hexadecimal): ties checkpoints to their journal."""
+    encoder: EncoderIdentity
+
+
+class Name(msgspec.Struct, frozen=True, array_like=True):
+    """A name and its place in a table of names. The place is decided by the writer, so that forgetting the
+    turn that first used a name does not renumber the others."""
+
+    code: int
+    text: str
+
+
+class TurnAdded(_Base, frozen=True, kw_only=True):
+    """One turn; its id is the number of turns before it."""
+
+    id: int
+    at: int
+    """The turn's own time: UTC microseconds since 1970."""
+    text: str
+    role: Name
+    speaker: Name | None = None
+    session: Name | None = None
+    key: str | None = None
+    metadata: dict[str, Any] = {}
+    vector: bytes
+    """The embedding, little-endian float16."""
+
+
+class TurnErased(_Base, frozen=True, kw_only=True):
+    """What a forgotten turn leaves behind in place of its `TurnAdded`: its number, nothing it said."""
+
+    id: int
+
+
+class TurnsForgotten(_Base, frozen=True, kw_only=True):
+    """Turns that no read returns any more."""
+
+    ids: tuple[int, ...]
+
+
+class Reembedded(_Base, frozen=True, kw_only=True):
+    """Every vector was made anew by `encoder`; the vectors are in the rewritten entries of the turns."""
+
+    encoder: EncoderIdentity
+
+
+Entry = MemoryCreated | TurnAdded | TurnErased | TurnsForgotten | Reembedded
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Entry] = msgspec.msgpack.Decoder(Entry)
+
+
+def encode(entry: Entry) -> bytes:
+    """`entry` as MessagePack."""
+    return _encoder.encode(entry)
+
+
+def decode(body: bytes) -> Entry:
+    """The entry that `encode` wrote.
+
+    Raises:
+        Damaged: `body` is not an entry of this schema.
+    """
+    try:
+        return _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Damaged(f"a journal entry cannot be decoded: {error}") from error
+
+
+def erase(entry: Entry, forgotten: Set[int]) -> Entry:
+    """What must remain of `entry` once the turns `forgotten` are gone; `entry` itself if it names none."""
+    if isinstance(entry, TurnAdded) and entry.id in forgotten:
+        return TurnErased(recorded=entry.recorded, id=entry.id)
+    return entry

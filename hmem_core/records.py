@@ -1,0 +1,151 @@
+"""The typed records that go into a memory and come out of it.
+
+All are frozen `msgspec.Struct`s: compare them by value, print them, or encode them with
+``msgspec.json.encode``. Times are aware `datetime`s in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+__all__ = ["Added", "Context", "EncoderIdentity", "Evidence", "Forgotten", "Line", "Skipped", "Stats", "Turn"]
+
+
+class EncoderIdentity(msgspec.Struct, frozen=True):
+    """What made a vector: two encoders are the same only if all three agree."""
+
+    name: str
+    dimension: int
+    weights: str
+    """SHA-256 of the weights file in hexadecimal; empty where there is no file (a callable)."""
+
+    def __str__(self) -> str:
+        weights = f", weights {self.weights[:12]}…" if self.weights else ""
+        return f"{self.name} ({self.dimension} numbers{weights})"
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn of a conversation.
+
+    Given to `Memory.add`, only `text` is needed and `id` is ignored; as returned by a memory, `id`
+    and `at` are always set.
+    """
+
+    text: str
+    role: str = "user"
+    speaker: str | None = None
+    session: str | None = None
+    at: datetime | None = None
+    key: str | None = None
+    metadata: Mapping[str, Any] = {}
+    id: int = -1
+    """A small integer that is never reused; -1 before the turn is stored."""
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A message that `add` did not store, and why."""
+
+    index: int
+    """Position of the message in what was given to `add`."""
+    reason: str
+
+
+class Added(msgspec.Struct, frozen=True, kw_only=True):
+    """What `add` did."""
+
+    ids: tuple[int, ...]
+    """One id for each message that was not skipped, in the order given."""
+    new: tuple[int, ...]
+    """Those of `ids` that were stored by this call; the others were stored earlier under the same key."""
+    skipped: tuple[Skipped, ...] = ()
+    seq: int
+    """Sequence number of the journal after this call: a value for ``as_of=``."""
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """What `forget` did."""
+
+    ids: tuple[int, ...]
+    """Turns forgotten by this call, ascending."""
+    already: tuple[int, ...] = ()
+    """Named turns that had been forgotten before."""
+    seq: int
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing worth reading, found by a search."""
+
+    kind: str
+    """``"turn"``; the other views add kinds of their own."""
+    text: str
+    score: float
+    """Higher is better; comparable within one call."""
+    span: tuple[int, int]
+    """First and last turn id, both included."""
+    turns: tuple[int, ...]
+    """Ids of the turns this rests on."""
+    at: datetime
+    role: str
+    speaker: str | None = None
+    session: str | None = None
+    key: str | None = None
+    metadata: Mapping[str, Any] = {}
+    signals: Mapping[str, float] | None = None
+    """With ``explain=True``: the part of each signal in `score`; they add up to it."""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One piece of evidence as it stands in a context."""
+
+    text: str
+    """The line as printed, with its id, time and speaker."""
+    turns: tuple[int, ...]
+    at: datetime
+    score: float
+    truncated: bool = False
+    """True if the text was cut to fit the budget."""
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """Evidence packed for a prompt: chronological, dated, under a token budget."""
+
+    text: str
+    tokens: int
+    """``count(text)``, never more than the budget."""
+    lines: tuple[Line, ...]
+    left_out: int
+    """Pieces of evidence that were found but did not fit."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """The size and state of a memory."""
+
+    turns: int
+    """Turns that can be read."""
+    forgotten: int
+    sessions: int
+    speakers: int
+    first: datetime | None
+    """Time of the earliest turn."""
+    last: datetime | None
+    """Time of the latest turn."""
+    seq: int
+    """Entries in the journal."""
+    encoder: EncoderIdentity
+    location: str | None
+    """Directory of the memory; None if it lives in the process."""
+    checkpoint: int | None
+    """Sequence number of the checkpoint the memory was opened from or wrote last."""
+    disk_bytes: int
+    """Bytes of all files of the memory."""
+    memory_bytes: int
+    """Bytes of the arrays and texts held in the process; mapped files are not counted."""
+    mapped_bytes: int
+    """Bytes of checkpoint files that are mapped into the process."""

@@ -41,6 +41,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     at: datetime | None = None
     key: str | None = None
+    part: int = 0
+    """Place in the list of messages that was added under `key`; (key, part) names a turn."""
     metadata: Mapping[str, Any] = {}
     id: int = -1
     """A small integer that is never reused; -1 before the turn is stored."""

@@ -67,6 +67,8 @@ class TurnAdded(_Base, frozen=True, kw_only=True):
     speaker: Name | None = None
     session: Name | None = None
     key: str | None = None
+    part: int = 0
+    """Place in the list of messages that was added under `key`."""
     metadata: dict[str, Any] = {}
     vector: bytes
     """The embedding, little-endian float16."""

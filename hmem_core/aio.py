@@ -1,0 +1,81 @@
+"""`AsyncMemory`: a memory for code that runs in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from hmem_core.memory import Memory
+from hmem_core.memory import open as open_memory
+
+__all__ = ["AsyncMemory"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_THREADS = 4
+"""Calls of one memory that are under way at once; more wait their turn."""
+
+
+def _awaited(
+    method: Callable[Concatenate[Memory, P], T],
+) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
+    """`method` of `Memory` as a coroutine that runs it in a thread."""
+
+    async def call(self: AsyncMemory, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(functools.partial(method, self._memory, *args, **kwargs))
+
+    functools.update_wrapper(call, method)
+    return call
+
+
+class AsyncMemory:
+    """The methods of `Memory`, awaited. Made by ``await AsyncMemory.open(...)``.
+
+    The work is done in threads of the memory's own, so the event loop never waits for the disk, the
+    encoder or a lock. Cancelling a call abandons its answer: a write that has begun is still made whole.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="hmem-async")
+
+    @classmethod
+    async def open(cls, *args: Any, **kwargs: Any) -> Self:
+        """Open a memory; the arguments are those of `hmem.open`."""
+        return cls(await asyncio.to_thread(open_memory, *args, **kwargs))
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    add = _awaited(Memory.add)
+    forget = _awaited(Memory.forget)
+    get = _awaited(Memory.get)
+    turns = _awaited(Memory.turns)
+    search = _awaited(Memory.search)
+    context = _awaited(Memory.context)
+    stats = _awaited(Memory.stats)
+    checkpoint = _awaited(Memory.checkpoint)
+
+    async def close(self) -> None:
+        """Finish the calls under way and release files. Idempotent."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._threads.shutdown(wait=True)
+        self._memory.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<hmem.AsyncMemory {self._memory!r}>"

@@ -1,0 +1,234 @@
+"""The changes a memory makes: planning the journal entries of adding, forgetting and re-embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from hmem_core.effects import Embed, Program
+from hmem_core.errors import InvalidInput, TurnNotFound
+from hmem_core.journal.entries import (
+    MemoryCreated,
+    Reembedded,
+    TurnAdded,
+    TurnsForgotten,
+    erase,
+)
+from hmem_core.messages import Draft
+from hmem_core.records import Added, Forgotten, Skipped
+from hmem_core.state import State, View, pack_vector
+from hmem_core.store import Plan, Store
+
+__all__ = ["forget_plan", "reembed_plan", "write_turns"]
+
+FloatArray = npt.NDArray[np.float32]
+
+_REEMBED_BATCH = 256
+
+
+# -- adding ------------------------------------------------------------------------------------------
+
+
+def write_turns(store: Store, drafts: Sequence[Draft], skipped: tuple[Skipped, ...]) -> Program[Added]:
+    """Embed the drafts that are not known by their key, and append them in one piece."""
+    known = _known(store, drafts)
+    fresh = [draft for draft in drafts if (draft.key, draft.part) not in known]
+    vectors: FloatArray | None = None
+    if fresh:
+        vectors = yield Embed(tuple(draft.index_text for draft in fresh))
+    packed = {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(fresh) if vectors is not None}
+    # A known turn may be forgotten by another process before the append; then it must be embedded after all.
+    while True:
+        outcome = _append(store, drafts, packed, skipped)
+        if isinstance(outcome, Added):
+            return outcome
+        vectors = yield Embed(tuple(draft.index_text for draft in outcome))
+        packed |= {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(outcome)}
+
+
+def _known(store: Store, drafts: Sequence[Draft]) -> set[tuple[str | None, int]]:
+    keys = {draft.key for draft in drafts if draft.key is not None}
+    if not keys:
+        return set()
+    with store.reading() as state:
+        return {(key, part) for key in keys for part in state.turns.parts(key)}
+
+
+def _append(
+    store: Store, drafts: Sequence[Draft], packed: dict[int, bytes], skipped: tuple[Skipped, ...]
+) -> Added | list[Draft]:
+    """Append what is new; or, if that needs vectors not made yet, the drafts they are missing for."""
+    ids: list[int] = []
+    new: list[int] = []
+    missing: list[Draft] = []
+    now = store.clock()
+
+    def plan(state: State) -> Plan:
+        ids.clear()
+        new.clear()
+        missing.clear()
+        names = state.name_plans()
+        parts = {key: state.turns.parts(key) for key in {draft.key for draft in drafts} if key is not None}
+        entries: list[TurnAdded] = []
+        for draft in drafts:
+            place = parts[draft.key] if draft.key is not None else {}
+            if (earlier := place.get(draft.part)) is not None:
+                ids.append(earlier)
+                continue
+            if id(draft) not in packed:
+                missing.append(draft)
+                continue
+            turn = len(state.turns) + len(entries)
+            if draft.key is not None:
+                place[draft.part] = turn
+            ids.append(turn)
+            new.append(turn)
+            entries.append(
+                TurnAdded(
+                    recorded=now,
+                    id=turn,
+                    at=now if draft.at is None else draft.at,
+                    text=draft.text,
+                    role=names.role(draft.role),
+                    speaker=None if draft.speaker is None else names.speaker(draft.speaker),
+                    session=None if draft.session is None else names.session(draft.session),
+                    key=draft.key,
+                    part=draft.part,
+                    metadata=draft.metadata,
+                    vector=packed[id(draft)],
+                )
+            )
+        return Plan([] if missing else entries)
+
+    seq = store.commit(plan)
+    if missing:
+        return missing
+    return Added(ids=tuple(ids), new=tuple(new), skipped=skipped, seq=seq)
+
+
+# -- forgetting --------------------------------------------------------------------------------------
+
+
+def forget_plan(
+    store: Store,
+    ids: int | Iterable[int] | None,
+    key: str | None,
+    session: str | None,
+    before: int | None,
+) -> Forgotten:
+    """Forget the turns to which all the given conditions apply."""
+    wanted = _ids(ids)
+    if wanted is None and key is None and session is None and before is None:
+        raise InvalidInput("say what to forget: ids, key=, session= or before=")
+    chosen: list[int] = []
+    already: list[int] = []
+
+    def plan(state: State) -> Plan:
+        rows = _chosen(state, wanted, key, session, before)
+        live = state.turns.narrow["live"].view()
+        chosen[:] = [row for row in rows if live[row]]
+        already[:] = [row for row in wanted or () if not live[row]]
+        if not chosen:
+            return Plan([])
+        forgotten = frozenset(chosen)
+        seqs = sorted(int(state.turns.narrow["seq"][row]) for row in chosen)
+        rewrite = {seq: erase(entry, forgotten) for seq, entry in store.journal.fetch(seqs)}
+        return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen))], rewrite)
+
+    seq = store.commit(plan)
+    return Forgotten(ids=tuple(chosen), already=tuple(already), seq=seq)
+
+
+def _ids(ids: int | Iterable[int] | None) -> list[int] | None:
+    if ids is None:
+        return None
+    if isinstance(ids, str) or not isinstance(ids, (int, np.integer, Iterable)):
+        raise InvalidInput(f"ids={ids!r} are not turn ids; ids are whole numbers")
+    numbers = [ids] if isinstance(ids, (int, np.integer)) else list(ids)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+            raise InvalidInput(f"{number!r} is not a turn id; ids are whole numbers")
+    return sorted({int(number) for number in numbers})
+
+
+def _chosen(
+    state: State, ids: list[int] | None, key: str | None, session: str | None, before: int | None
+) -> list[int]:
+    rows = len(state.turns)
+    narrow = state.turns.narrow
+    allowed = narrow["live"].view().astype(np.bool_)
+    if ids is not None:
+        unknown = [number for number in ids if not 0 <= number < rows]
+        if unknown:
+            raise TurnNotFound(
+                f"there is no turn {unknown[0]}; ids go from 0 to {rows - 1}; nothing was forgotten"
+            )
+        allowed &= np.isin(np.arange(rows), ids)
+    if key is not None:
+        found = state.turns.index.rows(key)
+        if not found:
+            raise TurnNotFound(f"no turn has the key {key!r}; it was never stored, or was forgotten already")
+        allowed &= np.isin(np.arange(rows), found)
+    if session is not None:
+        code = state.sessions.find(session)
+        if code is None:
+            return []
+        allowed &= narrow["session"].view() == code
+    if before is not None:
+        allowed &= narrow["at"].view() < before
+    return [int(row) for row in np.flatnonzero(allowed)]
+
+
+# -- changing the encoder ----------------------------------------------------------------------------
+
+
+def reembed_plan(store: Store, embed: Callable[[Sequence[str]], FloatArray]) -> None:
+    """Make every vector anew with the store's encoder, if another made them.
+
+    The turns' entries are rewritten in place, so that vectors do not pile up. Turns that other processes
+    add meanwhile are embedded before the change is made.
+    """
+    made: dict[int, bytes] = {}
+    while True:
+        with store.reading() as state:
+            if state.encoder == store.encoder:
+                return
+            view = state.view()
+        _embed_missing(view, made, embed)
+        rows = view.rows
+
+        def plan(state: State) -> Plan:
+            if len(state.turns) != rows or state.encoder == store.encoder:  # noqa: B023 - called in this round
+                return Plan([])
+            return _reembedded(store, state, made)
+
+        store.commit(plan)
+
+
+def _embed_missing(view: View, made: dict[int, bytes], embed: Callable[[Sequence[str]], FloatArray]) -> None:
+    rows = [int(row) for row in np.flatnonzero(view.narrow["live"]) if int(row) not in made]
+    for start in range(0, len(rows), _REEMBED_BATCH):
+        batch = rows[start : start + _REEMBED_BATCH]
+        texts = []
+        for row in batch:
+            speaker = view.speakers.text(int(view.narrow["speaker"][row]))
+            text = view.text[row] or ""
+            texts.append(f"{speaker}: {text}" if speaker else text)
+        made |= {row: pack_vector(vector) for row, vector in zip(batch, embed(texts), strict=True)}
+
+
+def _reembedded(store: Store, state: State, made: dict[int, bytes]) -> Plan:
+    created = store.journal.fetch([1])[0].entry
+    assert isinstance(created, MemoryCreated)
+    rewrite: dict[int, MemoryCreated | TurnAdded] = {
+        1: msgspec.structs.replace(created, encoder=store.encoder)
+    }
+    live = np.flatnonzero(state.turns.narrow["live"].view())
+    seqs = [int(seq) for seq in state.turns.narrow["seq"].view()[live]]
+    for seq, entry in store.journal.fetch(seqs):
+        assert isinstance(entry, TurnAdded)
+        rewrite[seq] = msgspec.structs.replace(entry, vector=made[entry.id])
+    return Plan([Reembedded(recorded=store.clock(), encoder=store.encoder)], rewrite)

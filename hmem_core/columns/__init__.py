@@ -1,0 +1,1 @@
+"""Columns: the growable arrays a memory's state is made of, and their checkpoint on disk."""

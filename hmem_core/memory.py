@@ -1,0 +1,385 @@
+"""`Memory`: what a user holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from hmem_core import messages, times
+from hmem_core.changes import forget_plan, reembed_plan, write_turns
+from hmem_core.effects import Effect, drive
+from hmem_core.embedding import registry
+from hmem_core.embedding.base import Encoder
+from hmem_core.errors import InvalidInput, MemoryNotFound, StorageError, TurnForgotten, TurnNotFound
+from hmem_core.journal.base import Journal
+from hmem_core.journal.sqlite import SqliteJournal
+from hmem_core.journal.volatile import VolatileJournal
+from hmem_core.messages import Message
+from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn
+from hmem_core.retrieval import context as packing
+from hmem_core.retrieval import filters, reading
+from hmem_core.retrieval.filters import Where
+from hmem_core.retrieval.search import Request, check, search
+from hmem_core.retrieval.tokens import estimate_tokens
+from hmem_core.store import Store, system_clock
+from hmem_core.times import TimeLike
+
+__all__ = ["JOURNAL_FILE", "Memory", "open"]
+
+JOURNAL_FILE = "journal.sqlite"
+"""Name of the journal inside a memory's directory."""
+
+Between = tuple[TimeLike | None, TimeLike | None]
+EncoderLike = Encoder | str | os.PathLike[str] | Callable[[list[str]], Any]
+
+
+def open(
+    location: str | os.PathLike[str] | None = None,
+    *,
+    encoder: EncoderLike | None = None,
+    tz: str | Any = "UTC",
+    create: bool = True,
+    reembed: bool = False,
+    clock: Callable[[], int] = system_clock,
+) -> Memory:
+    """Open a memory, creating it if there is none.
+
+    Args:
+        location: a directory; None keeps the memory in the process, gone when it ends.
+        encoder: None for the default; a directory with ``model.onnx`` and ``tokenizer.json``; a function from
+            a list of texts to an array; or an `Encoder`. A memory stays with the encoder that wrote it.
+        tz: the time zone (IANA name or tzinfo) in which naive times are read and contexts are dated.
+        create: False raises `MemoryNotFound` where no memory is.
+        reembed: if the memory was written with another encoder, make every vector anew with this one.
+        clock: gives UTC microseconds since 1970; for tests and simulations.
+
+    Raises:
+        MemoryNotFound: ``create=False`` and there is none.
+        EncoderMismatch: another encoder wrote the memory, and not `reembed`.
+        EncoderMissing: the encoder's package or files are absent.
+        Damaged: the journal's bytes are not what was written.
+        StorageError: the directory cannot be used.
+        InvalidInput: an argument has no meaning.
+    """
+    zone = times.zone(tz)
+    made = registry.resolve(encoder)
+    directory = _directory(location)
+    journal: Journal = VolatileJournal() if directory is None else _journal(directory, create)
+    try:
+        store = Store(journal, directory, made.identity, reembed=reembed, clock=clock)
+        memory = Memory(store, made, zone)
+        if reembed:
+            memory._reembed()
+            store.reembedded()
+    except BaseException:
+        journal.close()
+        raise
+    return memory
+
+
+def _directory(location: str | os.PathLike[str] | None) -> Path | None:
+    if location is None:
+        return None
+    text = os.fspath(location)
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        raise InvalidInput(f"location={location!r} is not a path; give a directory, or None for the process")
+    if "://" in text:
+        raise InvalidInput(f"location={location!r}: only directories are supported; give a path")
+    return Path(text)
+
+
+def _journal(directory: Path, create: bool) -> Journal:
+    path = directory / JOURNAL_FILE
+    if directory.exists() and not directory.is_dir():
+        raise StorageError(f"{directory} is a file; a memory is a directory, so give another name")
+    if not create and not path.exists():
+        raise MemoryNotFound(
+            f"there is no memory at {directory}; check the path, or open it with create=True"
+        )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the directory {directory} cannot be made: {error}; choose another place"
+        ) from error
+    return SqliteJournal(path, create=create)
+
+
+class Memory:
+    """A growing history of turns, and ways to ask what to read of it. Made by `hmem.open`.
+
+    Safe to use from several threads; several processes may have the same memory open. Every read sees
+    every add that returned before it. Close it, or use it as a context manager.
+    """
+
+    def __init__(self, store: Store, encoder: Encoder, tz: Any) -> None:
+        self._store = store
+        self._encoder = encoder
+        self._tz = tz
+
+    def _answer(self, effect: Effect) -> Any:
+        return self._encoder.embed(effect.texts)
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        content: Message | Iterable[Message],
+        *,
+        session: str | None = None,
+        at: TimeLike | None = None,
+        key: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        role: str = "user",
+        speaker: str | None = None,
+        system: bool = False,
+    ) -> Added:
+        """Remember one message or several, all or none.
+
+        Args:
+            content: text, an OpenAI-style message (tool calls and multi-part content included), a `Turn`, or
+                a list of these. What a message says itself (``role``, ``name`` or ``speaker``, ``session``,
+                ``at``, ``key``, ``metadata``) comes before the arguments below.
+            session: the conversation the turns belong to.
+            at: when they were said; default: now. Naive times are read in the memory's time zone.
+            key: makes a retry harmless: a turn whose key (and place in the list) is known is not stored
+                again, and its id is returned.
+            metadata: JSON-like values to filter by.
+            role: for plain text.
+            speaker: who said it, where the role is not enough.
+            system: also store system and developer prompts, which are skipped otherwise.
+
+        Returns:
+            The ids, in order; messages without text are reported in `Added.skipped`.
+
+        Raises:
+            InvalidInput: something is no message, or a value has no meaning.
+            EncoderError: the encoder failed.
+            StorageError: the disk refused.
+            In each case nothing was stored.
+        """
+        self._store.check_open()
+        defaults = messages.Defaults(
+            role=role, speaker=speaker, session=session, at=at, key=key, metadata=metadata, system=system
+        )
+        drafts, skipped = messages.read_messages(content, defaults, self._tz)
+        return drive(write_turns(self._store, drafts, tuple(skipped)), self._answer)
+
+    def forget(
+        self,
+        ids: int | Iterable[int] | None = None,
+        *,
+        key: str | None = None,
+        session: str | None = None,
+        before: TimeLike | None = None,
+    ) -> Forgotten:
+        """Forget turns for good: their text, vectors, names and metadata leave every file of the memory.
+
+        Ids are never given out again, and other turns keep theirs. Give one or more of the arguments; with
+        several, a turn is forgotten only if all of them apply.
+
+        Args:
+            ids: turn ids.
+            key: the key they were added under; a list added under one key goes as a whole.
+            session: the session they belong to.
+            before: turns whose own time lies before this one.
+
+        Raises:
+            TurnNotFound: an id or key that was never stored; nothing was forgotten.
+            InvalidInput: no argument was given, or one has no meaning.
+            StorageError: nothing was forgotten; or, if the message says so, the turns are forgotten but
+                another process kept their bytes from being erased, which is done at the next opening.
+        """
+        limit = None if before is None else times.micros(before, self._tz, "before")
+        return forget_plan(self._store, ids, key, session, limit)
+
+    def _reembed(self) -> None:
+        reembed_plan(self._store, self._encoder.embed)
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def get(self, id: int | None = None, *, key: str | None = None) -> Turn:
+        """One turn, by its id or by its key.
+
+        Raises:
+            TurnNotFound: it was never stored.
+            TurnForgotten: it was stored and forgotten.
+            InvalidInput: neither or both given, or several turns have the key.
+        """
+        if (id is None) == (key is None):
+            raise InvalidInput("give either an id or a key")
+        if id is None:
+            return self._by_key(str(key))
+        view = self._store.view()
+        if isinstance(id, bool) or not isinstance(id, (int, np.integer)):
+            raise InvalidInput(f"id={id!r} is not a turn id; ids are whole numbers")
+        if not 0 <= id < view.rows:
+            raise TurnNotFound(f"there is no turn {id}; the memory has given out ids 0 to {view.rows - 1}")
+        turn = reading.turn(view, int(id))
+        if turn is None:
+            raise TurnForgotten(f"turn {id} was forgotten")
+        return turn
+
+    def _by_key(self, key: str) -> Turn:
+        with self._store.reading() as state:
+            rows = state.turns.index.rows(key)
+        if not rows:
+            raise TurnNotFound(f"no turn has the key {key!r}; it was never stored, or was forgotten")
+        if len(rows) > 1:
+            ids = ", ".join(map(str, rows))
+            raise InvalidInput(f"the turns {ids} were added as a list under the key {key!r}; get them by id")
+        return self.get(rows[0])
+
+    def turns(
+        self,
+        *,
+        session: str | None = None,
+        between: Between | None = None,
+        where: Where | None = None,
+        as_of: int | TimeLike | None = None,
+    ) -> list[Turn]:
+        """All turns that pass the filters (see `search`), in the order of their times, then of their ids."""
+        view = self._store.view()
+        conditions = {**(where or {}), **({"session": session} if session is not None else {})}
+        allowed = filters.mask(view, self._tz, between=between, where=conditions or None, as_of=as_of)
+        rows = np.flatnonzero(allowed)
+        rows = rows[np.argsort(view.narrow["at"][rows], kind="stable")]
+        return [turn for row in rows if (turn := reading.turn(view, int(row))) is not None]
+
+    def search(
+        self,
+        query: str,
+        k: int = 8,
+        *,
+        view: str = "fused",
+        between: Between | None = None,
+        where: Where | None = None,
+        as_of: int | TimeLike | None = None,
+        explain: bool = False,
+    ) -> list[Evidence]:
+        """The turns most worth reading for `query`, best first; an empty list if none passes the filters.
+
+        Args:
+            query: a question or statement, of any length.
+            k: how many turns at most.
+            view: how turns are ranked: ``"fused"``, the best the memory can do, or ``"dense"``, the cosine of
+                embeddings alone.
+            between: only turns whose own time lies in [start, end); None leaves a side open; an end
+                given as a bare date includes that day.
+            where: only turns with these values in ``session``, ``speaker``, ``role``, ``key`` or a metadata
+                field; a list means any of its values, a dict holds operators such as ``{"$gte": 3}``.
+            as_of: only what the memory knew at that sequence number (int) or time. Forgotten turns stay gone.
+            explain: fill `Evidence.signals`.
+
+        Raises:
+            InvalidInput: an empty query, or an argument without meaning.
+            EncoderError: the encoder failed.
+        """
+        request = Request(
+            query=query, k=k, view=view, between=between, where=where, as_of=as_of, explain=explain
+        )
+        return self._search(request)
+
+    def _search(self, request: Request) -> list[Evidence]:
+        check(request)
+        self._store.check_open()
+        return drive(search(request, self._store.view, self._tz), self._answer)
+
+    def context(
+        self,
+        query: str,
+        max_tokens: int = 1000,
+        *,
+        count: packing.Counter = estimate_tokens,
+        view: str = "fused",
+        between: Between | None = None,
+        where: Where | None = None,
+        as_of: int | TimeLike | None = None,
+    ) -> Context:
+        """Evidence for `query`, packed for a prompt: chronological, dated, with ids, within a budget.
+
+        Args:
+            max_tokens: ``count(context.text)`` never exceeds it.
+            count: counts tokens; the default estimates, leaning high, for any model.
+            view, between, where, as_of: as in `search`.
+
+        Raises:
+            As `search`.
+        """
+        packing.check_budget(max_tokens)
+        # No line takes fewer than a dozen tokens, so more evidence than this cannot fit.
+        request = Request(
+            query=query,
+            k=min(max(8, max_tokens // 12), 512),
+            view=view,
+            between=between,
+            where=where,
+            as_of=as_of,
+        )
+        return packing.pack(self._search(request), max_tokens, count, self._tz)
+
+    def stats(self) -> Stats:
+        """Sizes and state."""
+        view = self._store.view()
+        live = view.narrow["live"] == 1
+        at = view.narrow["at"][live]
+        held, mapped = self._store.nbytes()
+        directory = self._store.directory
+        return Stats(
+            turns=int(at.size),
+            forgotten=view.rows - int(at.size),
+            sessions=view.sessions.in_use(),
+            speakers=view.speakers.in_use(),
+            first=times.datetime_of(at.min()) if at.size else None,
+            last=times.datetime_of(at.max()) if at.size else None,
+            seq=view.seq,
+            encoder=self._store.encoder,
+            location=None if directory is None else str(directory),
+            checkpoint=self._store.checkpoint_seq,
+            disk_bytes=0 if directory is None else _disk_bytes(directory),
+            memory_bytes=held,
+            mapped_bytes=mapped,
+        )
+
+    # -- keeping -------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> bool:
+        """Write a checkpoint now, so that the next opening is quick. Done by itself when many entries have
+        come, and at `close`; False if there is nothing to write.
+
+        Raises:
+            StorageError: the disk refused; the memory is unharmed.
+        """
+        self._store.refresh()
+        return self._store.checkpoint()
+
+    def close(self) -> None:
+        """Release files. Idempotent; any other use afterwards raises `Closed`."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<hmem.Memory {self._store.directory or 'in the process'}>"
+
+
+def _disk_bytes(directory: Path) -> int:
+    total = 0
+    for root, _, files in os.walk(directory):
+        for name in files:
+            try:
+                total += os.stat(os.path.join(root, name)).st_size
+            except FileNotFoundError:
+                continue  # a checkpoint that was replaced meanwhile
+    return total

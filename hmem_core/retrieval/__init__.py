@@ -1,0 +1,1 @@
+"""Reading: filters, search, and the assembly of a context."""

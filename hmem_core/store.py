@@ -1,0 +1,347 @@
+"""One memory's journal, state and checkpoints, kept in step.
+
+Writers append to the journal first and apply what they wrote; readers catch up with the journal before
+they look. Nothing else touches the state.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import xxhash
+
+from hmem_core.columns.checkpoint import Checkpoints, Manifest, Report
+from hmem_core.errors import Closed, Conflict, EncoderMismatch, StorageError
+from hmem_core.journal.base import Journal
+from hmem_core.journal.entries import SCHEMA, Entry, MemoryCreated, encode
+from hmem_core.records import EncoderIdentity
+from hmem_core.state import Outdated, State, View
+
+__all__ = ["Plan", "Store", "system_clock"]
+
+CHECKPOINT_EVERY = 16_384
+"""A checkpoint is written in the background once so many entries have come since the last."""
+CHECKPOINT_AT_CLOSE = 256
+"""Closing writes a checkpoint if so many entries have come since the last; fewer are replayed quickly."""
+
+_log = logging.getLogger("hmem.store")
+
+
+def system_clock() -> int:
+    """UTC microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+class Plan(NamedTuple):
+    """What a writer wants to append, and the earlier entries it rewrites."""
+
+    entries: Sequence[Entry]
+    rewrite: Mapping[int, Entry] | None = None
+
+
+class Store:
+    """Opens (or creates) a memory's journal and brings its state up to date.
+
+    Args:
+        journal: where the truth is.
+        directory: where checkpoints lie; None for a memory without files.
+        encoder: who makes the vectors.
+        reembed: accept a memory written with another encoder; the caller then makes its vectors anew.
+        clock: gives UTC microseconds.
+
+    Raises:
+        EncoderMismatch: the memory was written with another encoder.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        directory: Path | None,
+        encoder: EncoderIdentity,
+        *,
+        reembed: bool = False,
+        clock: Callable[[], int] = system_clock,
+    ) -> None:
+        self.journal = journal
+        self.directory = directory
+        self.encoder = encoder
+        self.clock = clock
+        self.checkpoint_seq: int | None = None
+        self._reembed = reembed
+        self._checkpoints = None if directory is None else Checkpoints(directory / "checkpoints")
+        self._writing = threading.RLock()  # held while an append is planned and made
+        self._applying = threading.RLock()  # held while the state changes or a view of it is taken
+        self._closed = False
+        self._background: ThreadPoolExecutor | None = None
+        self._pending: Future[bool] | None = None
+        self._create()
+        self._state = self._load()
+        self.refresh()
+        _stores.add(self)
+
+    def _create(self) -> None:
+        if self.journal.position().head:
+            return
+        created = MemoryCreated(
+            recorded=self.clock(), schema=SCHEMA, memory=uuid.uuid4().hex, encoder=self.encoder
+        )
+        with suppress(Conflict):  # another process created it in this moment
+            self.journal.append(0, [created])
+
+    def _check_encoder(self) -> None:
+        if self._state.encoder != self.encoder and not self._reembed:
+            raise EncoderMismatch(
+                f"the memory's vectors were made by {self._state.encoder}, it is opened with {self.encoder}; "
+                "open it with the first, or pass reembed=True to make every vector anew"
+            )
+
+    def reembedded(self) -> None:
+        """From here on the memory's vectors must be the encoder's own."""
+        self._reembed = False
+        self._check_encoder()
+
+    # -- opening -------------------------------------------------------------------------------------
+
+    def _load(self) -> State:
+        """The state of the newest usable checkpoint, or of nothing; `refresh` adds the rest."""
+        if self._checkpoints is None:
+            return self._replayed()
+        self._checkpoints.drop(below=self.journal.position().rewritten)
+        loaded = self._checkpoints.load(self._objection)
+        if loaded is not None:
+            try:
+                state = State.restore(loaded)
+            except (ValueError, KeyError) as error:
+                _log.warning("a checkpoint is not used: %s; rebuilding from the journal", error)
+            else:
+                self.checkpoint_seq = state.seq
+                return state
+        return self._replayed()
+
+    def _replayed(self) -> State:
+        """The state that the first entry makes."""
+        state = State()
+        first = self.journal.fetch([1])[0]
+        state.apply(first.seq, first.entry)
+        return state
+
+    def _objection(self, manifest: Manifest) -> str | None:
+        """What keeps a checkpoint from being used with this journal."""
+        position = self.journal.position()
+        created = self.journal.fetch([1])[0].entry
+        if not isinstance(created, MemoryCreated) or manifest.memory != created.memory:
+            return "it belongs to another memory"
+        if manifest.seq > position.head:
+            return f"it is at entry {manifest.seq}, the journal ends at {position.head}"
+        if manifest.seq < position.rewritten:
+            return f"entries were rewritten at {position.rewritten}, after it was made"
+        if manifest.last != self._hash(manifest.seq):
+            return "the journal was replaced since it was made"
+        return None
+
+    def _hash(self, seq: int) -> str:
+        return xxhash.xxh3_64_hexdigest(encode(self.journal.fetch([seq])[0].entry))
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Apply what the journal holds beyond the state, other processes' entries included."""
+        self.check_open()
+        if self.journal.position().head != self._state.seq:
+            with self._applying:
+                self._catch_up()
+        self._check_encoder()
+
+    def _catch_up(self) -> None:
+        try:
+            for seq, entry in self.journal.read(self._state.seq):
+                self._state.apply(seq, entry)
+        except Outdated:
+            self._state = self._replayed()
+            self._catch_up()
+
+    def view(self) -> View:
+        """The memory as it is now: every append that returned before this call is in it."""
+        with self.reading() as state:
+            return state.view()
+
+    @contextmanager
+    def reading(self) -> Iterator[State]:
+        """The state as it is now, held still: writers wait until the block ends, so keep it short."""
+        self.refresh()
+        with self._applying:
+            yield self._state
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def commit(self, plan: Callable[[State], Plan]) -> int:
+        """Append what `plan` makes of the current state; returns the sequence number after it.
+
+        If another process appends first, `plan` is called again with the newer state; it must have no side
+        effects that a second call would double. An empty plan appends nothing.
+
+        Raises:
+            StorageError: nothing was written.
+        """
+        with self._writing:
+            while True:
+                self.refresh()
+                with self._applying:
+                    expected = self._state.seq
+                    planned = plan(self._state)
+                if not planned.entries:
+                    return expected
+                try:
+                    seq = self.journal.append(expected, planned.entries, rewrite=planned.rewrite)
+                except Conflict:
+                    continue
+                self._applied(expected, planned.entries)
+                break
+        if planned.rewrite:
+            self._erase()
+        elif seq - (self.checkpoint_seq or 0) >= CHECKPOINT_EVERY:
+            self._checkpoint_soon()
+        return seq
+
+    def _applied(self, expected: int, entries: Sequence[Entry]) -> None:
+        with self._applying:
+            for seq, entry in enumerate(entries, expected + 1):
+                if seq > self._state.seq:  # else a reader has met it in the journal already
+                    try:
+                        self._state.apply(seq, entry)
+                    except Outdated:
+                        self._catch_up()
+                        return
+
+    def _erase(self) -> None:
+        """Remove from the files what a rewrite took out of the journal."""
+        if self._checkpoints is not None:
+            self._checkpoints.drop()
+            self.checkpoint_seq = None
+        self.journal.scrub()
+
+    # -- checkpoints ---------------------------------------------------------------------------------
+
+    def checkpoint(self) -> bool:
+        """Write a checkpoint of the current state. False if there is nothing to write or nowhere to.
+
+        Raises:
+            StorageError: the disk refused; the memory is unharmed.
+        """
+        self.check_open()
+        if self._checkpoints is None:
+            return False
+        with self._applying:
+            state = self._state
+            seq, pieces, extra = state.seq, state.pieces(), state.extra()
+        try:
+            written = self._checkpoints.write(
+                pieces,
+                memory=state.memory,
+                seq=seq,
+                last=self._hash(seq),
+                extra=extra,
+                still_valid=lambda: self.journal.position().rewritten <= seq,
+            )
+        except OSError as error:
+            raise StorageError(
+                f"no checkpoint could be written in {self.directory}: {error}; the memory is whole without "
+                "it, but opens more slowly until there is room and write access"
+            ) from error
+        if written:
+            self.checkpoint_seq = seq
+        return written
+
+    def _checkpoint_soon(self) -> None:
+        if self._checkpoints is None or (self._pending is not None and not self._pending.done()):
+            return
+        if self._background is None:
+            self._background = ThreadPoolExecutor(1, thread_name_prefix="hmem-checkpoint")
+        self._pending = self._background.submit(self._checkpoint_quietly)
+
+    def _checkpoint_quietly(self) -> bool:
+        try:
+            return self.checkpoint()
+        except StorageError as error:
+            _log.warning("%s", error)
+        except Closed:
+            pass
+        return False
+
+    def verify_checkpoints(self) -> list[Report]:
+        """Read every checkpoint in full and say what is wrong with it."""
+        return [] if self._checkpoints is None else self._checkpoints.verify(self._objection)
+
+    # -- closing -------------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Raises: Closed."""
+        if self._closed:
+            raise Closed("this memory was closed; open it again to use it")
+
+    def close(self) -> None:
+        """Write a checkpoint where that saves time at the next opening, and release the files. Idempotent."""
+        with self._writing:
+            if self._closed:
+                return
+            if self._background is not None:
+                self._background.shutdown(wait=True)
+            if self._state.seq - (self.checkpoint_seq or 0) >= CHECKPOINT_AT_CLOSE:
+                self._checkpoint_quietly()
+            self._closed = True
+            _stores.discard(self)
+            self.journal.close()
+
+    def nbytes(self) -> tuple[int, int]:
+        """Bytes of the state: (held in the process, mapped from a checkpoint)."""
+        with self._applying:
+            return self._state.nbytes
+
+    # -- forking -------------------------------------------------------------------------------------
+
+    def _before_fork(self) -> None:
+        self._writing.acquire()
+        self._applying.acquire()
+
+    def _after_fork(self) -> None:
+        self._applying.release()
+        self._writing.release()
+
+    def _after_fork_in_child(self) -> None:
+        self._background = self._pending = None  # its thread stayed in the parent
+        self._after_fork()
+
+
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+_held: list[Store] = []
+
+
+def _before_fork() -> None:
+    # A child must not inherit a state that another thread was in the middle of changing.
+    _held.extend(_stores)
+    for store in _held:
+        store._before_fork()
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop()._after_fork()
+
+
+def _after_fork_in_child() -> None:
+    while _held:
+        _held.pop()._after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -121,7 +121,11 @@ def _draft(
     part = fields.get("part", 0)
     if not isinstance(part, int) or isinstance(part, bool) or not 0 <= part < 2**31:
         raise InvalidInput(f"part of {where} is {part!r}; it counts messages under one key, from 0")
-    metadata = {**(defaults.metadata or {}), **(fields.get("metadata") or {})}
+    own_metadata = fields.get("metadata") or {}
+    for metadata in (defaults.metadata or {}, own_metadata):
+        if not isinstance(metadata, Mapping):
+            raise InvalidInput(f"metadata of {where} is {metadata!r}; give a dict")
+    metadata = {**(defaults.metadata or {}), **own_metadata}
     return Draft(
         text=text,
         role=role,

@@ -1,0 +1,1 @@
+"""Growable columns and the drivers that run kernels over them."""

@@ -1,1 +1,1 @@
-"""Growable columns and the drivers that run kernels over them."""
+"""Columns: the growable arrays a memory's state is made of, and their checkpoint on disk."""

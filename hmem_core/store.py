@@ -130,7 +130,7 @@ class Store:
 
     def _replayed(self) -> State:
         """The state that the first entry makes."""
-        state = State()
+        state = State(settled=self.journal.position().rewritten)
         first = self.journal.fetch([1])[0]
         state.apply(first.seq, first.entry)
         return state
@@ -163,16 +163,18 @@ class Store:
         self._check_encoder()
 
     def _catch_up(self) -> None:
-        rewritten = self.journal.position().rewritten
-        try:
-            for seq, entry in self.journal.read(self._state.seq):
-                self._state.apply(seq, entry)
-        except (Outdated, Damaged) as error:
-            # Entries that were rewritten while they were read need not fit those read before.
-            if isinstance(error, Damaged) and self.journal.position().rewritten == rewritten:
-                raise
-            self._state = self._replayed()
-            self._catch_up()
+        while True:
+            rewritten = self.journal.position().rewritten
+            try:
+                for seq, entry in self.journal.read(self._state.seq):
+                    self._state.apply(seq, entry)
+            except (Outdated, Damaged) as error:
+                # Entries that were rewritten while they were read need not fit those read before.
+                if isinstance(error, Damaged) and self.journal.position().rewritten == rewritten:
+                    raise
+                self._state = self._replayed()
+            else:
+                return
 
     def view(self) -> View:
         """The memory as it is now: every append that returned before this call is in it."""

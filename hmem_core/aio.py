@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from hmem_core.errors import Closed
 from hmem_core.memory import Memory
 from hmem_core.memory import open as open_memory
 
@@ -43,6 +44,7 @@ class AsyncMemory:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="hmem-async")
+        self._closed = False
 
     @classmethod
     async def open(cls, *args: Any, **kwargs: Any) -> Self:
@@ -50,6 +52,8 @@ class AsyncMemory:
         return cls(await asyncio.to_thread(open_memory, *args, **kwargs))
 
     async def _run(self, call: Callable[[], T]) -> T:
+        if self._closed:
+            raise Closed("this memory was closed; open it again to use it")
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     add = _awaited(Memory.add)
@@ -63,6 +67,7 @@ class AsyncMemory:
 
     async def close(self) -> None:
         """Finish the calls under way and release files. Idempotent."""
+        self._closed = True
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:

@@ -135,10 +135,11 @@ def _draft(
     part = fields.get("part", 0)
     if not isinstance(part, int) or isinstance(part, bool) or not 0 <= part < 2**31:
         raise InvalidInput(f"part of {where} is {part!r}; it counts messages under one key, from 0")
-    metadata = {
-        **_mapping(defaults.metadata, "metadata"),
-        **_mapping(fields.get("metadata"), f"metadata of {where}"),
-    }
+    own_metadata = fields.get("metadata") or {}
+    for metadata in (defaults.metadata or {}, own_metadata):
+        if not isinstance(metadata, Mapping):
+            raise InvalidInput(f"metadata of {where} is {metadata!r}; give a dict")
+    metadata = {**(defaults.metadata or {}), **own_metadata}
     return Draft(
         text=text,
         role=role,
@@ -174,12 +175,6 @@ def _string(value: Any, what: str) -> str | None:
     if value is None or isinstance(value, str):
         return clean(value) if value else None
     raise InvalidInput(f"{what} is {value!r}; it must be text")
-
-
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
-    if value is None or isinstance(value, Mapping):
-        return value or {}
-    raise InvalidInput(f"{what} is {value!r}; it must be a dict of field names and values")
 
 
 def _text(fields: Mapping[str, Any], where: str) -> str:

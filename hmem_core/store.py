@@ -21,7 +21,7 @@ from typing import NamedTuple
 import xxhash
 
 from hmem_core.columns.checkpoint import Checkpoints, Manifest, Report
-from hmem_core.errors import Closed, Conflict, EncoderMismatch, StorageError
+from hmem_core.errors import Closed, Conflict, Damaged, EncoderMismatch, StorageError
 from hmem_core.journal.base import Journal
 from hmem_core.journal.entries import SCHEMA, Entry, MemoryCreated, encode
 from hmem_core.records import EncoderIdentity
@@ -163,10 +163,14 @@ class Store:
         self._check_encoder()
 
     def _catch_up(self) -> None:
+        rewritten = self.journal.position().rewritten
         try:
             for seq, entry in self.journal.read(self._state.seq):
                 self._state.apply(seq, entry)
-        except Outdated:
+        except (Outdated, Damaged) as error:
+            # Entries that were rewritten while they were read need not fit those read before.
+            if isinstance(error, Damaged) and self.journal.position().rewritten == rewritten:
+                raise
             self._state = self._replayed()
             self._catch_up()
 

@@ -1,0 +1,139 @@
+"""Replaying the journal gives what was built live, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import hmem_core as hmem
+from hmem_core.columns import blocks, turns
+from hmem_core.state import State
+from tests.helpers import Clock, hashing_encoder, open_memory
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(str.strip)
+names = st.sampled_from([None, "ann", "bo", "çé", "dee"])
+
+
+def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        if isinstance(value, np.ndarray):
+            assert found[name].dtype == value.dtype, name
+            assert found[name].tobytes() == value.tobytes(), name
+        else:
+            assert found[name] == value, name
+
+
+def replayed(memory: hmem.Memory) -> State:
+    state = State()
+    for seq, entry in memory._store.journal.read():
+        state.apply(seq, entry)
+    return state
+
+
+class Replay(RuleBasedStateMachine):
+    """Random changes to one memory, opened twice so that each also catches up with the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = TemporaryDirectory()
+        self.clock = Clock()
+        self.encoder = hashing_encoder()
+        self.memories = [self.open(), self.open()]
+        self.model: dict[int, tuple[str, str | None, str | None]] = {}
+        self.keys: dict[str, int] = {}
+
+    def open(self, **options: Any) -> hmem.Memory:
+        path = Path(self.directory.name) / "m"
+        return open_memory(path, clock=self.clock, encoder=self.encoder, **options)
+
+    @rule(
+        who=st.integers(0, 1), text=texts, session=names, speaker=names, meta=st.sampled_from([{}, {"a": 1}])
+    )
+    def add(
+        self, who: int, text: str, session: str | None, speaker: str | None, meta: dict[str, Any]
+    ) -> None:
+        added = self.memories[who].add(text, session=session, speaker=speaker, metadata=meta)
+        self.model[added.ids[0]] = (text, session, speaker)
+
+    @rule(who=st.integers(0, 1), parts=st.lists(texts, min_size=1, max_size=4), key=st.sampled_from("kl"))
+    def add_keyed(self, who: int, parts: list[str], key: str) -> None:
+        added = self.memories[who].add(parts, key=key)
+        for turn, text in zip(added.ids, parts, strict=True):
+            self.model.setdefault(turn, (text, None, None))
+
+    @precondition(lambda self: self.model)
+    @rule(who=st.integers(0, 1), data=st.data())
+    def forget(self, who: int, data: st.DataObject) -> None:
+        turn = data.draw(st.sampled_from(sorted(self.model)))
+        self.memories[who].forget(turn)
+        del self.model[turn]
+
+    @rule(who=st.integers(0, 1), session=names.filter(bool))
+    def forget_session(self, who: int, session: str) -> None:
+        gone = self.memories[who].forget(session=session).ids
+        for turn in gone:
+            assert self.model.pop(turn)[1] == session
+
+    @rule(who=st.integers(0, 1))
+    def checkpoint(self, who: int) -> None:
+        self.memories[who].checkpoint()
+
+    @rule(who=st.integers(0, 1))
+    def reopen(self, who: int) -> None:
+        self.memories[who].close()
+        self.memories[who] = self.open()
+
+    @rule(dimension=st.sampled_from([8, 16]))
+    def reembed(self, dimension: int) -> None:
+        self.memories[1].close()
+        self.encoder = hashing_encoder(dimension)
+        self.memories[1] = self.open(reembed=True)
+        self.memories[0].close()
+        self.memories[0] = self.open()
+
+    @invariant()
+    def same(self) -> None:
+        for memory in self.memories:
+            assert {turn.id: (turn.text, turn.session, turn.speaker) for turn in memory.turns()} == self.model
+            assert_same(memory._store._state.arrays(), replayed(memory).arrays())
+
+    def teardown(self) -> None:
+        for memory in self.memories:
+            memory.close()
+        self.directory.cleanup()
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (blocks, turns):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 4)
+    monkeypatch.setattr("hmem_core.state.BLOCK_ROWS", 4)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_replay_equals_live() -> None:
+    run_state_machine_as_test(
+        Replay, settings=settings(max_examples=20, stateful_step_count=25, deadline=None)
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("small_blocks")
+def test_replay_equals_live_at_length() -> None:
+    run_state_machine_as_test(
+        Replay, settings=settings(max_examples=500, stateful_step_count=60, deadline=None)
+    )

@@ -1,1 +1,11 @@
-"""Numba kernels of hmem: plain functions over arrays. Imports NumPy and Numba only."""
+"""Numba kernels of hmem: plain functions over arrays. Imports NumPy and Numba only.
+
+A kernel takes arrays and numbers and writes into arrays that its caller made. It checks nothing: shapes and
+dtypes are the caller's part. Input arrays are read-only (`frozen`), so that each kernel has one signature.
+Importing compiles nothing; `warm` compiles everything, and what it compiled is cached on disk.
+"""
+
+from hmem_kernels import scan
+from hmem_kernels._kernel import KERNELS, compilations, frozen, kernel, warm
+
+__all__ = ["KERNELS", "compilations", "frozen", "kernel", "scan", "warm"]

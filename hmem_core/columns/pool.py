@@ -137,16 +137,28 @@ class _Pool:
 
     def _start(self, work: Callable[[], None], helpers: int) -> list[Future[None]]:
         """Ask for `helpers` threads to do `work`; fewer, or none, if the interpreter cannot start them."""
-        futures = []
+        futures: list[Future[None]] = []
         try:
             with self._lock:
                 if self._executor is None:
                     self._executor = ThreadPoolExecutor(self.size - 1, thread_name_prefix="hmem")
             for _ in range(helpers):
-                futures.append(self._executor.submit(work))
+                futures.append(Future[None]())
+                self._executor.submit(_run, work, futures[-1])
         except RuntimeError:  # interpreter exit, or the system's limit on threads
             pass
         return futures
+
+
+def _run(work: Callable[[], None], future: Future[None]) -> None:
+    """Do `work` for a future of our own: when `submit` raises, it may have queued the work all the same."""
+    if future.set_running_or_notify_cancel():
+        try:
+            work()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
 
 
 _pool = _Pool()

@@ -137,8 +137,8 @@ def in_directory(directory: Path) -> ModelFiles:
     """The model in a directory: ``model.onnx`` and ``tokenizer.json`` or ``vocab.txt``, perhaps in ``onnx/``.
 
     Read where present: ``config.json`` (width, positions), ``tokenizer_config.json`` (window; case and
-    accents of a ``vocab.txt``), ``sentence_bert_config.json`` (window), ``modules.json`` and the pooling module
-    it names. Vectors have length 1 with or without a Normalize module, and no prompt is put before a text.
+    accents of a ``vocab.txt``), ``sentence_bert_config.json`` (window), ``modules.json`` and the pooling
+    module it names. Vectors have length 1 with or without a Normalize module; no prompt is put before a text.
 
     Raises:
         EncoderMissing: the directory or one of the files is not there.

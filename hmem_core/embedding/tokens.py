@@ -65,8 +65,10 @@ class Vocabulary:
     def __init__(self, file: TokenizerFile) -> None:
         try:
             tokenizer = _load(file)
-            # Whether a special token is recognised inside a text; the name says the opposite of the default.
-            tokenizer.encode_special_tokens = True
+            self._pad = _pad_id(tokenizer)
+            tokenizer.no_padding()
+            tokenizer.no_truncation()
+            tokenizer.encode_special_tokens = True  # as the characters they are made of
             template = tokenizer.encode("a")
         except Exception as error:  # the library raises bare Exception
             raise EncoderError(f"{file.path} cannot be read as a tokenizer: {error}") from error
@@ -77,13 +79,10 @@ class Vocabulary:
         """Ids that precede every chunk, such as [CLS]."""
         self.suffix: tuple[int, ...] = tuple(template.ids[last:])
         """Ids that follow every chunk, such as [SEP]."""
-        self._pad = _pad_id(tokenizer)
         special = {i for i, t in tokenizer.get_added_tokens_decoder().items() if t.special}
         special |= {*self.prefix, *self.suffix}
         special -= {i for i in map(tokenizer.token_to_id, _UNKNOWN) if i is not None}
         self._special = np.array(sorted(special), dtype=np.int32)
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
 
     @property
     def frame_size(self) -> int:

@@ -136,6 +136,26 @@ print(parallel_map(work, range(4)))
     assert (finished.stdout, finished.stderr) == ("[0, 1, 4, 9]\n" * 3, "")
 
 
+def test_the_system_refuses_another_thread(sized, monkeypatch):
+    """The executor then raises although an existing thread may already be doing what it was asked for."""
+    sized(3)
+    both = threading.Barrier(2)
+    parallel_map(lambda _: both.wait(30), range(2))
+    main = threading.get_ident()
+
+    def refuse(executor):
+        raise RuntimeError("can't start new thread")
+
+    def slow_in_the_pool(x):
+        both.wait(30)
+        if threading.get_ident() != main:
+            time.sleep(0.05)
+        return x
+
+    monkeypatch.setattr(pool.ThreadPoolExecutor, "_adjust_thread_count", refuse)
+    assert parallel_map(slow_in_the_pool, range(2)) == [0, 1]
+
+
 def test_importing_starts_no_thread_and_no_compiler():
     code = (
         "import sys, threading, hmem_core.columns.pool;"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         TurnForgotten,
         TurnNotFound,
     )
-    from hmem_core.memory import Memory, open
+    from hmem_core.memory import Memory, open, verify
     from hmem_core.records import (
         Added,
         Context,
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
         Skipped,
         Stats,
         Turn,
+        Verified,
+        VerifiedCheckpoint,
     )
 
 __version__ = "0.1.0.dev0"
@@ -77,7 +79,10 @@ __all__ = [
     "Turn",
     "TurnForgotten",
     "TurnNotFound",
+    "Verified",
+    "VerifiedCheckpoint",
     "open",
+    "verify",
 ]
 
 _ELSEWHERE = {
@@ -87,6 +92,7 @@ _ELSEWHERE = {
     "Memory": "memory",
     "OnnxEncoder": "embedding.onnx",
     "open": "memory",
+    "verify": "memory",
 }
 _RECORDS = {
     "Added",
@@ -98,6 +104,8 @@ _RECORDS = {
     "Skipped",
     "Stats",
     "Turn",
+    "Verified",
+    "VerifiedCheckpoint",
 }
 
 

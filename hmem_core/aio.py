@@ -27,7 +27,7 @@ def _awaited(
 ) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
     """`method` of `Memory` as a coroutine that runs it in a thread."""
 
-    async def call(self: AsyncMemory, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(functools.partial(method, self._memory, *args, **kwargs))
 
     functools.update_wrapper(call, method)
@@ -64,6 +64,7 @@ class AsyncMemory:
     context = _awaited(Memory.context)
     stats = _awaited(Memory.stats)
     checkpoint = _awaited(Memory.checkpoint)
+    verify = _awaited(Memory.verify)
 
     async def close(self) -> None:
         """Finish the calls under way and release files. Idempotent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,21 +16,22 @@ from hmem_core.changes import forget_plan, reembed_plan, write_turns
 from hmem_core.effects import Effect, drive
 from hmem_core.embedding import registry
 from hmem_core.embedding.base import Encoder
-from hmem_core.errors import InvalidInput, MemoryNotFound, StorageError, TurnForgotten, TurnNotFound
+from hmem_core.errors import Damaged, InvalidInput, MemoryNotFound, StorageError, TurnForgotten, TurnNotFound
 from hmem_core.journal.base import Journal
 from hmem_core.journal.sqlite import SqliteJournal
 from hmem_core.journal.volatile import VolatileJournal
 from hmem_core.messages import Message
-from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn
+from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
 from hmem_core.retrieval.filters import Where
 from hmem_core.retrieval.search import Request, check, search
 from hmem_core.retrieval.tokens import estimate_tokens
-from hmem_core.store import Store, system_clock
+from hmem_core.store import Store, checkpoints_of, system_clock
+from hmem_core.store import verify as verify_files
 from hmem_core.times import TimeLike
 
-__all__ = ["JOURNAL_FILE", "Memory", "open"]
+__all__ = ["JOURNAL_FILE", "Memory", "open", "verify"]
 
 JOURNAL_FILE = "journal.sqlite"
 """Name of the journal inside a memory's directory."""
@@ -80,6 +82,27 @@ def open(
         journal.close()
         raise
     return memory
+
+
+def verify(location: str | os.PathLike[str]) -> Verified:
+    """Read everything that the memory at `location` has on disk and say what is wrong with it.
+
+    Needs no encoder, and works where `open` raises `Damaged`.
+
+    Raises:
+        MemoryNotFound: there is none.
+        StorageError: the directory cannot be read.
+        InvalidInput: `location` is not a path.
+    """
+    directory = _directory(location)
+    if directory is None:
+        raise InvalidInput("a memory in the process has no files; give a directory")
+    try:
+        journal = _journal(directory, create=False)
+    except Damaged as error:
+        return Verified(entries=0, problems=(str(error),), checkpoints=())
+    with closing(journal):
+        return verify_files(journal, checkpoints_of(directory))
 
 
 def _directory(location: str | os.PathLike[str] | None) -> Path | None:
@@ -357,6 +380,10 @@ class Memory:
         """
         self._store.refresh()
         return self._store.checkpoint()
+
+    def verify(self) -> Verified:
+        """Read the journal and the checkpoints in full and say what is wrong with them; see `hmem.verify`."""
+        return self._store.verify()
 
     def close(self) -> None:
         """Release files. Idempotent; any other use afterwards raises `Closed`."""

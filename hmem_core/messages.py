@@ -13,13 +13,15 @@ from hmem_core.errors import InvalidInput
 from hmem_core.records import Skipped, Turn
 from hmem_core.times import TimeLike, micros
 
-__all__ = ["MAX_TEXT_BYTES", "Defaults", "Draft", "Message", "clean", "read_messages"]
+__all__ = ["MAX_TEXT_BYTES", "Defaults", "Draft", "Message", "clean", "read_message", "read_messages"]
 
 Message = str | Mapping[str, Any] | Turn
 """One thing to remember."""
 
 MAX_TEXT_BYTES = 16 * 1024 * 1024
 """The longest text of one turn, in bytes of UTF-8."""
+
+NO_TEXT = "no text"
 
 _OWN = {"speaker", "session", "at", "key", "part", "metadata"}
 _OPENAI = {"role", "content", "name", "tool_calls", "function_call", "refusal"}
@@ -86,18 +88,30 @@ def read_messages(
     skipped: list[Skipped] = []
     for index, message in enumerate(messages):
         where = "the message" if single else f"message {index}"
-        fields = _fields(message, where)
-        role = _string(fields.get("role"), f"role of {where}") or defaults.role
-        text = clean(_text(fields, where))
-        if role in ("system", "developer") and not defaults.system:
-            skipped.append(Skipped(index, f"{role} prompts are not memories; system=True stores them"))
-        elif not text.strip():
-            if single:
-                raise InvalidInput("the message has no text; there is nothing to remember")
-            skipped.append(Skipped(index, "no text"))
+        read = read_message(message, index, where, defaults, tz)
+        if isinstance(read, Draft):
+            drafts.append(read)
+        elif single and read.reason == NO_TEXT:
+            raise InvalidInput("the message has no text; there is nothing to remember")
         else:
-            drafts.append(_draft(fields, text, role, index, where, defaults, tz))
+            skipped.append(read)
     return drafts, skipped
+
+
+def read_message(message: Any, index: int, where: str, defaults: Defaults, tz: dt.tzinfo) -> Draft | Skipped:
+    """The draft of one message, or why it is not worth a turn. Errors call the message `where`.
+
+    Raises:
+        InvalidInput: it is no message.
+    """
+    fields = _fields(message, where)
+    role = _string(fields.get("role"), f"role of {where}") or defaults.role
+    text = clean(_text(fields, where))
+    if role in ("system", "developer") and not defaults.system:
+        return Skipped(index, f"{role} prompts are not memories; system=True stores them")
+    if not text.strip():
+        return Skipped(index, NO_TEXT)
+    return _draft(fields, text, role, index, where, defaults, tz)
 
 
 def _draft(
@@ -131,7 +145,7 @@ def _draft(
         role=role,
         speaker=speaker or _string(defaults.speaker, "speaker"),
         session=_string(fields.get("session"), f"session of {where}") or _string(defaults.session, "session"),
-        at=None if at is None else micros(at, tz),
+        at=None if at is None else micros(at, tz, f"at of {where}"),
         key=own_key or _string(defaults.key, "key"),
         part=part if own_key else index,
         metadata=_plain(metadata, f"metadata of {where}"),
@@ -167,7 +181,10 @@ def _text(fields: Mapping[str, Any], where: str) -> str:
     parts = [_content(fields.get("content"), where)]
     if refusal := fields.get("refusal"):
         parts.append(str(refusal))
-    calls = list(fields.get("tool_calls") or ())
+    calls = fields.get("tool_calls") or []
+    if not isinstance(calls, (list, tuple)):
+        raise InvalidInput(f"tool_calls of {where} is a {type(calls).__name__}; it must be a list")
+    calls = list(calls)
     if single := fields.get("function_call"):
         calls.append({"function": single})
     for call in calls:

@@ -12,7 +12,19 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Added", "Context", "EncoderIdentity", "Evidence", "Forgotten", "Line", "Skipped", "Stats", "Turn"]
+__all__ = [
+    "Added",
+    "Context",
+    "EncoderIdentity",
+    "Evidence",
+    "Forgotten",
+    "Line",
+    "Skipped",
+    "Stats",
+    "Turn",
+    "Verified",
+    "VerifiedCheckpoint",
+]
 
 
 class EncoderIdentity(msgspec.Struct, frozen=True):
@@ -151,3 +163,28 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the arrays and texts held in the process; mapped files are not counted."""
     mapped_bytes: int
     """Bytes of checkpoint files that are mapped into the process."""
+
+
+class VerifiedCheckpoint(msgspec.Struct, frozen=True):
+    """One checkpoint that `verify` read."""
+
+    name: str
+    seq: int | None
+    """The journal entry it is at; None where that cannot be read."""
+    problem: str | None
+    """Why it is not used. The memory is whole without it, and makes a new one."""
+
+
+class Verified(msgspec.Struct, frozen=True, kw_only=True):
+    """What `verify` found in the files of a memory."""
+
+    entries: int
+    """Entries of the journal that are as they were written."""
+    problems: tuple[str, ...]
+    """One sentence for each thing wrong with the journal, which is the only copy of what it holds."""
+    checkpoints: tuple[VerifiedCheckpoint, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Nothing is wrong anywhere."""
+        return not self.problems and all(checkpoint.problem is None for checkpoint in self.checkpoints)

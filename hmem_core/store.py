@@ -20,14 +20,14 @@ from typing import NamedTuple
 
 import xxhash
 
-from hmem_core.columns.checkpoint import Checkpoints, Manifest, Report
+from hmem_core.columns.checkpoint import Checkpoints, Manifest
 from hmem_core.errors import Closed, Conflict, Damaged, EncoderMismatch, StorageError
 from hmem_core.journal.base import Journal
 from hmem_core.journal.entries import SCHEMA, Entry, MemoryCreated, encode
-from hmem_core.records import EncoderIdentity
+from hmem_core.records import EncoderIdentity, Verified, VerifiedCheckpoint
 from hmem_core.state import Outdated, State, View
 
-__all__ = ["Plan", "Store", "system_clock"]
+__all__ = ["Plan", "Store", "checkpoints_of", "system_clock", "verify"]
 
 CHECKPOINT_EVERY = 16_384
 """A checkpoint is written in the background once so many entries have come since the last."""
@@ -47,6 +47,48 @@ class Plan(NamedTuple):
 
     entries: Sequence[Entry]
     rewrite: Mapping[int, Entry] | None = None
+
+
+def checkpoints_of(directory: Path) -> Checkpoints:
+    """The checkpoints of the memory in that directory."""
+    return Checkpoints(directory / "checkpoints")
+
+
+def _objection(journal: Journal, manifest: Manifest) -> str | None:
+    """What keeps the checkpoint of that manifest from being used with `journal`."""
+    position = journal.position()
+    created = journal.fetch([1])[0].entry
+    if not isinstance(created, MemoryCreated) or manifest.memory != created.memory:
+        return "it belongs to another memory"
+    if manifest.seq > position.head:
+        return f"it is at entry {manifest.seq}, the journal ends at {position.head}"
+    if manifest.seq < position.rewritten:
+        return f"entries were rewritten at {position.rewritten}, after it was made"
+    if manifest.last != _hash(journal, manifest.seq):
+        return "the journal was replaced since it was made"
+    return None
+
+
+def _hash(journal: Journal, seq: int) -> str:
+    return xxhash.xxh3_64_hexdigest(encode(journal.fetch([seq])[0].entry))
+
+
+def verify(journal: Journal, checkpoints: Checkpoints | None) -> Verified:
+    """Read `journal` and every checkpoint in full and say what is wrong with them."""
+    entries, problems = journal.verify()
+
+    def unusable(manifest: Manifest) -> str | None:
+        try:
+            return _objection(journal, manifest)
+        except Damaged:
+            return "the journal it must agree with is damaged"
+
+    reports = [] if checkpoints is None else checkpoints.verify(unusable)
+    return Verified(
+        entries=entries,
+        problems=problems,
+        checkpoints=tuple(VerifiedCheckpoint(*report) for report in reports),
+    )
 
 
 class Store:
@@ -78,7 +120,7 @@ class Store:
         self.clock = clock
         self.checkpoint_seq: int | None = None
         self._reembed = reembed
-        self._checkpoints = None if directory is None else Checkpoints(directory / "checkpoints")
+        self._checkpoints = None if directory is None else checkpoints_of(directory)
         self._writing = threading.RLock()  # held while an append is planned and made
         self._applying = threading.RLock()  # held while the state changes or a view of it is taken
         self._closed = False
@@ -136,21 +178,7 @@ class Store:
         return state
 
     def _objection(self, manifest: Manifest) -> str | None:
-        """What keeps a checkpoint from being used with this journal."""
-        position = self.journal.position()
-        created = self.journal.fetch([1])[0].entry
-        if not isinstance(created, MemoryCreated) or manifest.memory != created.memory:
-            return "it belongs to another memory"
-        if manifest.seq > position.head:
-            return f"it is at entry {manifest.seq}, the journal ends at {position.head}"
-        if manifest.seq < position.rewritten:
-            return f"entries were rewritten at {position.rewritten}, after it was made"
-        if manifest.last != self._hash(manifest.seq):
-            return "the journal was replaced since it was made"
-        return None
-
-    def _hash(self, seq: int) -> str:
-        return xxhash.xxh3_64_hexdigest(encode(self.journal.fetch([seq])[0].entry))
+        return _objection(self.journal, manifest)
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -255,7 +283,7 @@ class Store:
                 pieces,
                 memory=state.memory,
                 seq=seq,
-                last=self._hash(seq),
+                last=_hash(self.journal, seq),
                 extra=extra,
                 still_valid=lambda: self.journal.position().rewritten <= seq,
             )
@@ -284,9 +312,10 @@ class Store:
             pass
         return False
 
-    def verify_checkpoints(self) -> list[Report]:
-        """Read every checkpoint in full and say what is wrong with it."""
-        return [] if self._checkpoints is None else self._checkpoints.verify(self._objection)
+    def verify(self) -> Verified:
+        """Read the journal and every checkpoint in full and say what is wrong with them."""
+        self.check_open()
+        return verify(self.journal, self._checkpoints)
 
     # -- closing -------------------------------------------------------------------------------------
 

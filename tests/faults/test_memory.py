@@ -51,8 +51,7 @@ def test_two_processes_end_in_one_consistent_order(tmp_path: Path) -> None:
     path = str(tmp_path / "m")
     with Nursery(remember_beside) as one, Nursery(remember_beside) as other:
         children = [
-            one.start(remember_beside, path, "a", 1000),
-            other.start(remember_beside, path, "b", 1000),
+            nursery.start(remember_beside, path, name, 1000) for nursery, name in ((one, "a"), (other, "b"))
         ]
         assert [child.said() for child in children] == [[1000], [1000]]
         assert [child.status for child in children] == [0, 0]
@@ -159,5 +158,5 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> N
             assert memory.search("kept")[0].text == "kept"
     else:
         (tmp_path / "m" / name).mkdir(parents=True)
-        with pytest.raises(hmem.StorageError, match="journal.sqlite"):
+        with pytest.raises(hmem.StorageError, match=r"journal\.sqlite"):
             open_memory(tmp_path / "m")

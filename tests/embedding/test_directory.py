@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from hmem_core.embedding.files import MAX_WINDOW, in_directory
 from hmem_core.embedding.onnx import OnnxEncoder
+from hmem_core.embedding.tokens import MAX_CHUNKS
 from hmem_core.errors import EncoderError, EncoderMissing, InvalidInput
 from tests.embedding import tiny
 
@@ -238,6 +239,14 @@ def test_a_text_beyond_the_window_is_the_weighted_mean_of_its_chunks(tmp_path: P
     total = sum(len(chunk) * vector for chunk, vector in zip(chunks, vectors, strict=True))
     found = encoder(tmp_path).embed(["the cat sat on a mat and dog"])[0]
     np.testing.assert_allclose(found, total / np.linalg.norm(total), atol=1e-6)
+
+
+def test_a_message_of_megabytes_is_embedded_by_a_sample(tmp_path: Path) -> None:
+    tiny.write_directory(tmp_path)
+    sentence = "the cat sat on a mat and dog ran far "
+    found = encoder(tmp_path).embed([sentence * 150_000, sentence])
+    assert found[0] @ found[1] > 0.9
+    assert len(encoder(tmp_path).token_states([sentence * 150_000]).ids) == MAX_CHUNKS * (MAX_WINDOW - 2)
 
 
 def test_token_states_are_unit_rows_without_the_frame(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The data-set readers, on hand-written data of the same schema."""
+"""The data-set readers and what measures on them, on hand-written data of the same schema."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.quality import locomo_data, realmem_data
+from bench.quality import encoders, locomo_data, realmem_data
+from tests.embedding import tiny
 
 LOCOMO: list[dict[str, Any]] = [
     {
@@ -53,25 +54,51 @@ def test_locomo(tmp_path: Path) -> None:
     assert (second.answer, second.category, second.evidence) == ("Bob", 5, ())
 
 
-def test_realmem(tmp_path: Path) -> None:
-    def session(name: str, day: str, *turns: dict[str, Any]) -> dict[str, Any]:
-        return {"session_uuid": name, "current_time": day, "dialogue_turns": list(turns)}
-
-    ask = {"speaker": "User", "content": "Which boat?", "is_query": True}
-    reply = {
-        "speaker": "Assistant",
-        "content": "The red one.",
-        "memory_session_uuids": ["b", "a", "c", "gone"],
-    }
-    dialogues = [
-        session("a", "2025-12-20 (Saturday)", {"speaker": "User", "content": "I bought a red boat."}),
-        session("b", "2025-12-21 (Sunday)"),
-        session("c", "2025-12-22 (Monday)", ask, reply),
+REALMEM = {
+    "dialogues": [
+        {
+            "session_uuid": "a",
+            "current_time": "2025-12-20 (Saturday)",
+            "dialogue_turns": [{"speaker": "User", "content": "I bought a red boat."}],
+        },
+        {"session_uuid": "b", "current_time": "2025-12-21 (Sunday)", "dialogue_turns": []},
+        {
+            "session_uuid": "c",
+            "current_time": "2025-12-22 (Monday)",
+            "dialogue_turns": [
+                {"speaker": "User", "content": "Which boat?", "is_query": True},
+                {
+                    "speaker": "Assistant",
+                    "content": "The red one.",
+                    "memory_session_uuids": ["b", "a", "c", "gone"],
+                },
+            ],
+        },
     ]
+}
+
+
+def test_realmem(tmp_path: Path) -> None:
     path = tmp_path / "person.json"
-    path.write_text(json.dumps({"dialogues": dialogues}))
+    path.write_text(json.dumps(REALMEM))
     sessions, queries = realmem_data.load(path)
-    assert [s.id for s in sessions] == ["a", "b", "c"]
+    assert [session.id for session in sessions] == ["a", "b", "c"]
     assert sessions[0].at == datetime(2025, 12, 20, tzinfo=UTC)
     assert sessions[2].turns == (("User", "Which boat?"), ("Assistant", "The red one."))
     assert queries == [realmem_data.Query("Which boat?", 2, (0, 1))]
+
+
+def test_the_comparison_of_encoders_runs(tmp_path: Path) -> None:
+    tiny.write_directory(tmp_path / "small")
+    (tmp_path / "locomo.json").write_text(json.dumps(LOCOMO))
+    (tmp_path / "person.json").write_text(json.dumps(REALMEM))
+    figures = encoders.measure(str(tmp_path / "small"), tmp_path / "locomo.json", [tmp_path / "person.json"])
+    assert figures["encoder"] == "small"
+    # Three turns and two earlier sessions, so that every cut but the first finds all there is.
+    assert figures["dense @8"] == figures["MaxSim @20"] == 1
+    assert figures["RealMem sessions @1"] == 0.5
+    assert figures["RealMem sessions @3"] == 1
+    rows = encoders.table([figures, {"encoder": "other", "dense @8": 0.5}]).splitlines()
+    assert rows[0] == "|  | small | other |"
+    assert "| dense @8 | 1.0 | 0.500 |" in rows
+    assert "| window, tokens | 512 | – |" in rows

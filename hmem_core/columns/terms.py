@@ -1,7 +1,7 @@
 """From text to the terms that the lexical channel counts.
 
 Text is normalised (NFKC, case folded) and cut by script. Words of scripts with spaces are stemmed by
-Snowball: Cyrillic, Arabic, Greek, Armenian, Devanagari and Tamil words by the language that is usual for their
+Snowball: Cyrillic, Arabic, Greek, Armenian, Devanagari and Tamil words by the language usual for their
 script, Latin ones by the memory's language, and their accents are dropped. Scripts written without spaces,
 and Hangul, become bigrams of characters, with the single characters beside them so that a word of one
 character is found too. Each emoji is a term.

@@ -29,7 +29,7 @@ __all__ = ["add", "forget", "import_"]
 
 def add(
     text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="What was said; - or nothing to read stdin.")
+        str | None, typer.Argument(metavar="TEXT", help="What was said; - or nothing to read stdin.")
     ] = None,
     session: Annotated[str | None, typer.Option(help="The conversation it belongs to.")] = None,
     speaker: Annotated[str | None, typer.Option(help="Who said it.")] = None,
@@ -72,14 +72,7 @@ def add(
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            exists=True,
-            dir_okay=False,
-            readable=True,
-            allow_dash=True,
-            help="Files to import; - for stdin.",
-        ),
+        typer.Argument(metavar="FILE", allow_dash=True, help="Files to import; - for stdin."),
     ],
     format: Annotated[Format | None, typer.Option(help="Told by the content unless given.")] = None,
     sample: Annotated[str | None, typer.Option(help="Which conversation of a LoCoMo file.")] = None,

@@ -78,10 +78,16 @@ class View(NamedTuple):
 
 
 class State:
-    """The arrays, and the number of the last journal entry they include."""
+    """The arrays, and the number of the last journal entry they include.
 
-    def __init__(self) -> None:
+    Args:
+        settled: rewrites of the journal up to this entry had been made before its first entry was read, so
+            that what is applied includes them.
+    """
+
+    def __init__(self, settled: int = 0) -> None:
         self.seq = 0
+        self._settled = settled
         self.memory = ""
         self.encoder: EncoderIdentity | None = None
         self.turns = TurnColumns()
@@ -112,7 +118,7 @@ class State:
             case TurnsForgotten():
                 self._forget(seq, entry)
             case Reembedded():
-                if entry.encoder != self.encoder:
+                if seq > self._settled:
                     raise Outdated
             case MemoryCreated():
                 if seq != 1:
@@ -245,7 +251,7 @@ class State:
         Raises:
             ValueError: the pieces do not fit together.
         """
-        state = cls()
+        state = cls(settled=loaded.manifest.seq)
         state.seq = loaded.manifest.seq
         state.memory = loaded.manifest.memory
         state.encoder = encoder = msgspec.convert(loaded.manifest.extra["encoder"], EncoderIdentity)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import xxhash
-from hmem_core.embedding.function import FunctionEncoder
 
 import hmem_core as hmem
+from hmem_core.embedding.function import FunctionEncoder
 
 DIMENSION = 32
 

@@ -23,7 +23,7 @@ ALLOWED = {
     "errors": set(),
     "records": set(),
     "effects": set(),
-    "cpus": set(),
+    "cpus": {"errors"},
     "times": {"errors"},
     "messages": {"errors", "records", "times"},
     "journal": BASE,

@@ -38,7 +38,7 @@ def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 def replayed(memory: hmem.Memory) -> State:
-    state = State()
+    state = State(settled=memory._store.journal.position().rewritten)
     for seq, entry in memory._store.journal.read():
         state.apply(seq, entry)
     return state

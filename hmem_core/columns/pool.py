@@ -6,19 +6,17 @@ needed, is sized by the CPUs that this process may really use, and is made anew 
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cached_property
-from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from hmem_core.errors import InvalidInput
+from hmem_core.cpus import available_cpus
 
-__all__ = ["available_cpus", "parallel_map", "threads"]
+__all__ = ["parallel_map", "threads"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -36,52 +34,13 @@ def parallel_map(function: Callable[[Item], Result], items: Sequence[Item]) -> l
 
 
 def threads() -> int:
-    """How many threads work on one `parallel_map`, the caller's included: ``HMEM_THREADS``, or else
-    `available_cpus`. Read once in a process.
+    """How many threads work on one `parallel_map`, the caller's included: `cpus.available_cpus`, read once
+    in a process.
 
     Raises:
         InvalidInput: ``HMEM_THREADS`` is set to something else than a positive integer.
     """
     return _pool.size
-
-
-def available_cpus(root: Path = Path("/")) -> int:
-    """CPUs that this process may use: its affinity, cut by the quota of its cgroup (rounded up)."""
-    try:
-        cpus = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        cpus = os.cpu_count() or 1
-    return max(1, min([cpus, *(math.ceil(quota) for quota in _cgroup_quotas(root))]))
-
-
-def _cgroup_quotas(root: Path) -> list[float]:
-    """The limits, in CPUs, of this process's cgroups and all those above them; version 1 and 2."""
-    mount = root / "sys/fs/cgroup"
-    quotas = []
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if "cpu" in controllers.split(","):
-            mounts = [mount / controllers, mount / "cpu"]
-        else:
-            mounts = [] if controllers else [mount]
-        # Inside a container the path may be the host's, and only the mount point itself exists.
-        group = PurePosixPath(path.lstrip("/"))
-        for directory in (top / part for top in mounts for part in (group, *group.parents)):
-            limit = _read(directory / "cpu.max") or " ".join(
-                _read(directory / name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-            )
-            match limit.split():
-                case [quota, period] if quota not in ("max", "-1"):
-                    quotas.append(int(quota) / int(period))
-    return quotas
-
-
-def _read(path: Path) -> str:
-    """The text of a file; none if it cannot be read."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
 
 
 def _next(pending: deque[Item]) -> Item | None:
@@ -99,14 +58,7 @@ class _Pool:
 
     @cached_property
     def size(self) -> int:
-        wanted = os.environ.get("HMEM_THREADS", "").strip()
-        if not wanted:
-            return available_cpus()
-        if not wanted.isdecimal() or int(wanted) < 1:
-            raise InvalidInput(
-                f"HMEM_THREADS is {wanted!r}; set it to a positive integer, or unset it to use every CPU"
-            )
-        return int(wanted)
+        return available_cpus()
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         helpers = min(self.size, len(items)) - 1

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from hmem_kernels import frozen
-from hmem_kernels.scan import scan_topk
 
 from hmem_core.columns.pool import parallel_map, threads
 from hmem_core.errors import InvalidInput
+from hmem_kernels import frozen
+from hmem_kernels.scan import scan_topk
 
 __all__ = ["Best", "top_k"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -232,12 +233,17 @@ class SqliteJournal(ForkSafe):
 
     def _checkpoint(self, db: sqlite3.Connection) -> None:
         """Move everything from the log into the file and empty the log."""
-        (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
-            raise StorageError(
-                f"another connection has been reading {self.path} for longer than the busy timeout; "
-                "end its transaction or its process"
-            )
+        deadline = time.monotonic() + self._busy_timeout
+        while True:
+            (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                return
+            if time.monotonic() > deadline:
+                raise StorageError(
+                    f"another connection has been reading {self.path} for longer than the busy timeout; "
+                    "end its transaction or its process"
+                )
+            time.sleep(0.005)  # SQLite waits for readers, but not for another checkpoint
 
 
 @contextmanager

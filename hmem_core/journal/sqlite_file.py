@@ -182,10 +182,11 @@ def _size(path: str) -> int | None:
 
 def _recognise(db: sqlite3.Connection, path: str) -> bool:
     """True for a journal, false for a file in which nothing was ever stored."""
+    # In this order: another process may lay the file out between the two, and writes both at once.
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (application,) = db.execute("PRAGMA application_id").fetchone()
     if application == APPLICATION_ID:
         return True
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application or tables:
         raise Damaged(f"{path} is not a hmem journal; it is left as it is")
     return False

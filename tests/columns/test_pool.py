@@ -1,4 +1,3 @@
-import math
 import os
 import signal
 import subprocess
@@ -10,7 +9,8 @@ import warnings
 import pytest
 
 from hmem_core.columns import pool
-from hmem_core.columns.pool import available_cpus, parallel_map, threads
+from hmem_core.columns.pool import parallel_map, threads
+from hmem_core.cpus import available_cpus
 from hmem_core.errors import InvalidInput
 
 
@@ -181,54 +181,3 @@ def test_a_size_that_is_none(sized, wanted):
     sized(wanted)
     with pytest.raises(InvalidInput, match="HMEM_THREADS"):
         threads()
-
-
-CGROUPS = {
-    "none": ({}, None),
-    "v2 without a limit": ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"}, None),
-    "v2 in a container": ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "150000 100000\n"}, 1.5),
-    "v2, the parent is tighter": (
-        {
-            "proc/self/cgroup": "0::/app.slice/a b.scope\n",
-            "sys/fs/cgroup/app.slice/a b.scope/cpu.max": "400000 100000\n",
-            "sys/fs/cgroup/app.slice/cpu.max": "50000 100000\n",
-        },
-        0.5,
-    ),
-    "v1": (
-        {
-            "proc/self/cgroup": "5:memory:/x\n4:cpu,cpuacct:/x\n0::/\n",
-            "sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us": "200000\n",
-            "sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_period_us": "100000\n",
-            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n",
-            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
-        },
-        2.0,
-    ),
-    "v1, the path is the host's and the mount is the container's": (
-        {
-            "proc/self/cgroup": "4:cpuacct,cpu:/docker/0123\n",
-            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "100000\n",
-            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
-        },
-        1.0,
-    ),
-    "v1, cpuset is not cpu": ({"proc/self/cgroup": "4:cpuset:/\n", "sys/fs/cgroup/cpu.max": "1 1"}, None),
-}
-
-
-@pytest.mark.parametrize("case", CGROUPS)
-def test_cgroup_quota(case, tmp_path, monkeypatch):
-    files, quota = CGROUPS[case]
-    for name, content in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    assert available_cpus(tmp_path) == (8 if quota is None else math.ceil(quota))
-
-
-def test_affinity_is_missing_on_some_systems(tmp_path, monkeypatch):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert available_cpus(tmp_path) == 1

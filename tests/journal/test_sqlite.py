@@ -4,7 +4,7 @@ import itertools
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from hmem_core.errors import Conflict, Damaged, InvalidInput, MemoryNotFound, StorageError
 from hmem_core.journal import sqlite_file
+from hmem_core.journal.entries import Entry
 from hmem_core.journal.sqlite import SqliteJournal
 from tests.faults.harness import Nursery
 from tests.journal.contract import Open, PersistentContract, check_against_a_list, erased, forgotten, turn
@@ -345,16 +346,32 @@ def test_a_rewrite_during_a_scrub_needs_a_scrub_of_its_own(
         assert (meta.rewritten, meta.scrubbed) == (4, 3)
 
 
-def test_creation_is_a_race_that_all_win(path: Path) -> None:
-    def create(number: int) -> int:
-        with closing(SqliteJournal(path, create=True)) as journal:
-            head = 0
-            while True:
-                try:
-                    return journal.append(head, [turn(number)])
-                except Conflict as conflict:
-                    head = conflict.found
+def test_two_may_scrub_at_once(path: Path) -> None:
+    def rewrite_and_scrub(number: int) -> None:
+        with closing(SqliteJournal(path, create=True, synchronous="normal")) as journal:
+            for _ in range(15):
+                append_after_others(journal, turn(number), rewrite=1)
+                journal.scrub()
 
-    with ThreadPoolExecutor(8) as pool:
-        heads = list(pool.map(create, range(8)))
-    assert sorted(heads) == list(range(1, 9))
+    with closing(SqliteJournal(path, create=True)) as journal:
+        journal.append(0, [turn(0)])
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(rewrite_and_scrub, range(3)))
+        assert journal.position() == (46, 46)
+
+
+def test_creation_is_a_race_that_all_win(tmp_path: Path) -> None:
+    def create(path: Path) -> int:
+        with closing(SqliteJournal(path, create=True)) as journal:
+            return append_after_others(journal, turn(0))
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(10):
+            assert sorted(pool.map(create, [tmp_path / str(number)] * 4)) == [1, 2, 3, 4]
+
+
+def append_after_others(journal: SqliteJournal, entry: Entry, rewrite: int | None = None) -> int:
+    while True:
+        with suppress(Conflict):
+            head = journal.position().head
+            return journal.append(head, [entry], rewrite={rewrite: entry} if rewrite else None)

@@ -8,14 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import hmem_kernels
 import numba
 import numpy as np
 import pyarrow as pa
 import pytest
+from numba.core.dispatcher import Dispatcher
+
+import hmem_kernels
 from hmem_kernels import KERNELS, compilations
 from hmem_kernels._kernel import EXACT, REORDER
-from numba.core.dispatcher import Dispatcher
 
 SOURCES = sorted(Path(hmem_kernels.__file__).parent.glob("*.py"))
 ENTRIES = sorted(name for name, kernel in KERNELS.items() if kernel.examples)

@@ -7,9 +7,9 @@ import sys
 import numba
 import numpy as np
 import pytest
-from hmem_kernels import _kernel
 from numba.core import caching
 
+from hmem_kernels import _kernel
 from tests.kernels.test_common import compiled_only, run
 
 SOURCE = """

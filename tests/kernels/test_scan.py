@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from hmem_kernels import frozen
-from hmem_kernels.scan import scan_scores, scan_topk
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from hmem_kernels import frozen
+from hmem_kernels.scan import scan_scores, scan_topk
 from tests.oracles import scan as oracle
 
 ALL_LIVE = np.ones(0, np.uint8)

@@ -83,7 +83,6 @@ def warm(encoder: Encoder = None, json: Json = False) -> None:
     Also loads the encoder once, which shows that it works.
     """
     import hmem_kernels
-
     from hmem_core.embedding.registry import resolve
 
     out = output(json)

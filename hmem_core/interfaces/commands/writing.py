@@ -40,7 +40,7 @@ def add(
     ] = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="To filter by; VALUE may be JSON. Repeat for more."),
+        typer.Option(metavar="FIELD=VALUE", help="To filter by; VALUE may be JSON. Repeat for more."),
     ] = None,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
@@ -147,11 +147,17 @@ def forget(
     with open_memory(memory, encoder, tz) as opened:
         if not yes:
             count = _count(opened, ids or None, key, session, before, times.zone(tz))
-            typer.confirm(f"Forget {count:,} turns of {memory} for good?", abort=True, err=True)
+            end(_confirmed(f"Forget {count:,} turns of {memory} for good?"), "nothing was forgotten")
         forgotten = opened.forget(ids or None, key=key, session=session, before=before)
     out.forgotten(forgotten)
     earlier = "forgotten already" if forgotten.already else "no turn meets the conditions"
     end(forgotten.ids, f"nothing was forgotten: {earlier}")
+
+
+def _confirmed(question: str) -> bool:
+    # Not typer.confirm: it writes to stdout, where a pipe or a JSON reader listens.
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _count(

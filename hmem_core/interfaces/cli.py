@@ -5,6 +5,7 @@ What is heavy is imported when a command needs it, so that ``hmem --help`` is qu
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -31,6 +32,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line. Never shows a traceback unless HMEM_DEBUG is set."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal in an old encoding is shown what it can
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="hmem")
     except Exception as error:  # whatever was foreseen has ended in SystemExit

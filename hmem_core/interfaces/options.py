@@ -139,12 +139,12 @@ def conditions(given: Sequence[str] | None) -> dict[str, Any] | None:
 
 
 def values(given: Sequence[str] | None) -> dict[str, Any]:
-    """Metadata from NAME=VALUE pairs; a VALUE that is JSON is read as such, any other is text.
+    """Metadata from FIELD=VALUE pairs; a VALUE that is JSON is read as such, any other is text.
 
     Raises:
         InvalidInput: one is no pair, or a name comes twice.
     """
-    return _pairs(given, "--metadata", 'for several values write NAME=["a", "b"]')
+    return _pairs(given, "--metadata", 'for several values write FIELD=["a", "b"]')
 
 
 def _pairs(given: Sequence[str] | None, option: str, remedy: str) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _pair(text: str, option: str) -> Mapping[str, Any]:
         return whole
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise InvalidInput(f"{option} {text!r} is neither NAME=VALUE nor a JSON object")
+        raise InvalidInput(f"{option} {text!r} is neither FIELD=VALUE nor a JSON object")
     return {name: _json_or_text(value)}
 
 

@@ -29,9 +29,7 @@ _NOTHING = "nothing found: no turn passes the filters, or there is none at all"
 
 
 def search(
-    query: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="A question; - to read stdin.")
-    ] = None,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="A question; - to read stdin.")] = None,
     k: Annotated[int, typer.Option("-k", help="Hits at most.")] = 8,
     explain: Annotated[bool, typer.Option("--explain", help="Show what makes up each score.")] = False,
     view: View = "fused",
@@ -61,9 +59,7 @@ def search(
 
 
 def context(
-    query: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="A question; - to read stdin.")
-    ] = None,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="A question; - to read stdin.")] = None,
     max_tokens: Annotated[int, typer.Option(help="The budget; never exceeded.")] = 1000,
     view: View = "fused",
     between: Between = None,
@@ -120,7 +116,7 @@ def turns(
 
 
 def get(
-    id: Annotated[int | None, typer.Argument(metavar="[ID]", help="The turn's id.")] = None,
+    id: Annotated[int | None, typer.Argument(metavar="ID", help="The turn's id.")] = None,
     key: Annotated[str | None, typer.Option(help="Its key, instead.")] = None,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,

@@ -29,7 +29,7 @@ __all__ = ["add", "forget", "import_"]
 
 def add(
     text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="What was said; - or nothing to read stdin.")
+        str | None, typer.Argument(metavar="TEXT", help="What was said; - or nothing to read stdin.")
     ] = None,
     session: Annotated[str | None, typer.Option(help="The conversation it belongs to.")] = None,
     speaker: Annotated[str | None, typer.Option(help="Who said it.")] = None,
@@ -40,7 +40,7 @@ def add(
     ] = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="To filter by; VALUE may be JSON. Repeat for more."),
+        typer.Option(metavar="FIELD=VALUE", help="To filter by; VALUE may be JSON. Repeat for more."),
     ] = None,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
@@ -72,14 +72,7 @@ def add(
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            exists=True,
-            dir_okay=False,
-            readable=True,
-            allow_dash=True,
-            help="Files to import; - for stdin.",
-        ),
+        typer.Argument(metavar="FILE", allow_dash=True, help="Files to import; - for stdin."),
     ],
     format: Annotated[Format | None, typer.Option(help="Told by the content unless given.")] = None,
     sample: Annotated[str | None, typer.Option(help="Which conversation of a LoCoMo file.")] = None,
@@ -154,11 +147,17 @@ def forget(
     with open_memory(memory, encoder, tz) as opened:
         if not yes:
             count = _count(opened, ids or None, key, session, before, times.zone(tz))
-            typer.confirm(f"Forget {count:,} turns of {memory} for good?", abort=True, err=True)
+            end(_confirmed(f"Forget {count:,} turns of {memory} for good?"), "nothing was forgotten")
         forgotten = opened.forget(ids or None, key=key, session=session, before=before)
     out.forgotten(forgotten)
     earlier = "forgotten already" if forgotten.already else "no turn meets the conditions"
     end(forgotten.ids, f"nothing was forgotten: {earlier}")
+
+
+def _confirmed(question: str) -> bool:
+    # Not typer.confirm: it writes to stdout, where a pipe or a JSON reader listens.
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _count(

@@ -26,21 +26,21 @@ def show(shown: Shown, console: Console) -> None:
 
 def _lines(shown: Shown, width: int) -> Iterator[Text]:
     stats = shown.stats
+    imported = f"Imported {shown.added} turns" if shown.added else f"Knew all {stats.turns} turns already"
     yield Text(
-        f"Imported {shown.added} turns, said from {stats.first:%Y-%m-%d} to {stats.last:%Y-%m-%d}, in "
+        f"{imported}: {stats.sessions} talks from {stats.first:%Y-%m-%d} to {stats.last:%Y-%m-%d}, in "
         f"{shown.import_seconds:.1f} s; {stats.disk_bytes / 1000:,.0f} kB on disk.",
         style="bold",
     )
     yield Text(
-        f"Closed it and opened it again: {stats.turns} turns in {shown.open_milliseconds:.0f} ms. No LLM is "
-        "asked: what is found is what was said."
+        f"Closed the memory and opened it again: {stats.turns} turns in {shown.open_milliseconds:.0f} ms."
     )
+    yield Text("No LLM is asked: found is what was said. ✓ marks turns that the known answer rests on.")
     for answered in shown.answered:
         yield from _question(answered, width)
     yield Text()
-    yield Text(
-        f"For a prompt: memory.context({shown.packed!r}, max_tokens={shown.max_tokens}).text", style="bold"
-    )
+    call = f"memory.context({shown.packed!r}, max_tokens={shown.max_tokens}).text"
+    yield Text(f"For a prompt: {call}", style="bold")
     for line in shown.context.text.splitlines():
         yield Text("  " + printable(line, width - 2), style="dim")
     yield Text()

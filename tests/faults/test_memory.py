@@ -30,7 +30,9 @@ def test_a_killed_writer_loses_no_acknowledged_turn(tmp_path: Path) -> None:
     with Nursery(remember_on) as nursery:
         for round_ in range(100):
             child = nursery.start(remember_on, str(path), round_)
-            time.sleep(rng.uniform(0.0, 0.12))
+            if rng.random() < 0.5:  # while it adds, else perhaps while it opens
+                child.hear()
+            time.sleep(rng.uniform(0.0, 0.05))
             child.kill()
             for ids in child.said():
                 acknowledged |= {turn: f"turn {turn}" for turn in ids}
@@ -93,7 +95,9 @@ def test_a_forget_killed_at_any_point_is_whole_or_not_at_all(tmp_path: Path) -> 
                 memory.add("the secret is kumquat")
                 memory.checkpoint()
             child = nursery.start(forget_and_hang, str(path), 300)
-            time.sleep(rng.uniform(0.0, 0.05))
+            if number % 2:  # "begun" has been said, else it may still be opening
+                child.hear()
+            time.sleep(rng.uniform(0.0, 0.04))
             child.kill()
             child.said()
             with open_memory(path) as memory:

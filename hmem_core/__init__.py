@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         TurnNotFound,
     )
     from hmem_core.memory import Memory, open, verify
+    from hmem_core.options import ReadingOptions, SegmentOptions
     from hmem_core.records import (
         Added,
         Context,
@@ -73,6 +74,8 @@ __all__ = [
     "MemoryNotFound",
     "NotFound",
     "OnnxEncoder",
+    "ReadingOptions",
+    "SegmentOptions",
     "Skipped",
     "Stats",
     "StorageError",
@@ -91,6 +94,8 @@ _ELSEWHERE = {
     "FunctionEncoder": "embedding.function",
     "Memory": "memory",
     "OnnxEncoder": "embedding.onnx",
+    "ReadingOptions": "options",
+    "SegmentOptions": "options",
     "open": "memory",
     "verify": "memory",
 }

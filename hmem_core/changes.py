@@ -18,8 +18,10 @@ from hmem_core.journal.entries import (
     erase,
 )
 from hmem_core.messages import Draft
-from hmem_core.records import Added, Forgotten, Skipped
-from hmem_core.state import State, View, pack_vector
+from hmem_core.options import SegmentOptions
+from hmem_core.records import Added, Forgotten, Skipped, index_text
+from hmem_core.segments.construction import decide
+from hmem_core.state import State, View, pack_vector, unpack_vector
 from hmem_core.store import Plan, Store
 
 __all__ = ["forget_plan", "reembed_plan", "write_turns"]
@@ -32,7 +34,9 @@ _REEMBED_BATCH = 256
 # -- adding ------------------------------------------------------------------------------------------
 
 
-def write_turns(store: Store, drafts: Sequence[Draft], skipped: tuple[Skipped, ...]) -> Program[Added]:
+def write_turns(
+    store: Store, drafts: Sequence[Draft], skipped: tuple[Skipped, ...], segments: SegmentOptions
+) -> Program[Added]:
     """Embed the drafts that are not known by their key, and append them in one piece."""
     known = _known(store, drafts)
     fresh = [draft for draft in drafts if (draft.key, draft.part) not in known]
@@ -42,7 +46,7 @@ def write_turns(store: Store, drafts: Sequence[Draft], skipped: tuple[Skipped, .
     packed = {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(fresh) if vectors is not None}
     # A known turn may be forgotten by another process before the append; then it must be embedded after all.
     while True:
-        outcome = _append(store, drafts, packed, skipped)
+        outcome = _append(store, drafts, packed, skipped, segments)
         if isinstance(outcome, Added):
             return outcome
         vectors = yield Embed(tuple(draft.index_text for draft in outcome))
@@ -58,7 +62,11 @@ def _known(store: Store, drafts: Sequence[Draft]) -> set[tuple[str | None, int]]
 
 
 def _append(
-    store: Store, drafts: Sequence[Draft], packed: dict[int, bytes], skipped: tuple[Skipped, ...]
+    store: Store,
+    drafts: Sequence[Draft],
+    packed: dict[int, bytes],
+    skipped: tuple[Skipped, ...],
+    segments: SegmentOptions,
 ) -> Added | list[Draft]:
     """Append what is new; or, if that needs vectors not made yet, the drafts they are missing for."""
     ids: list[int] = []
@@ -72,7 +80,7 @@ def _append(
         missing.clear()
         names = state.name_plans()
         parts = {key: state.turns.parts(key) for key in {draft.key for draft in drafts} if key is not None}
-        entries: list[TurnAdded] = []
+        chosen: list[Draft] = []
         for draft in drafts:
             place = parts[draft.key] if draft.key is not None else {}
             if (earlier := place.get(draft.part)) is not None:
@@ -81,12 +89,18 @@ def _append(
             if id(draft) not in packed:
                 missing.append(draft)
                 continue
-            turn = len(state.turns) + len(entries)
+            turn = len(state.turns) + len(chosen)
             if draft.key is not None:
                 place[draft.part] = turn
             ids.append(turn)
             new.append(turn)
-            entries.append(
+            chosen.append(draft)
+        if missing or not chosen:
+            return Plan([])
+        vectors = np.stack([unpack_vector(packed[id(draft)]) for draft in chosen])
+        heights = decide(state, vectors, segments).heights
+        return Plan(
+            [
                 TurnAdded(
                     recorded=now,
                     id=turn,
@@ -99,9 +113,11 @@ def _append(
                     part=draft.part,
                     metadata=draft.metadata,
                     vector=packed[id(draft)],
+                    height=int(height),
                 )
-            )
-        return Plan([] if missing else entries)
+                for turn, draft, height in zip(new, chosen, heights, strict=True)
+            ]
+        )
 
     seq = store.commit(plan)
     if missing:
@@ -215,8 +231,7 @@ def _embed_missing(view: View, made: dict[int, bytes], embed: Callable[[Sequence
         texts = []
         for row in batch:
             speaker = view.speakers.text(int(view.narrow["speaker"][row]))
-            text = view.text[row] or ""
-            texts.append(f"{speaker}: {text}" if speaker else text)
+            texts.append(index_text(view.text[row] or "", speaker))
         made |= {row: pack_vector(vector) for row, vector in zip(batch, embed(texts), strict=True)}
 
 

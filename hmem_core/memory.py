@@ -21,6 +21,7 @@ from hmem_core.journal.base import Journal
 from hmem_core.journal.sqlite import SqliteJournal
 from hmem_core.journal.volatile import VolatileJournal
 from hmem_core.messages import Message
+from hmem_core.options import ReadingOptions, SegmentOptions
 from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
@@ -47,6 +48,9 @@ def open(
     tz: str | Any = "UTC",
     create: bool = True,
     reembed: bool = False,
+    language: str | None = None,
+    segments: SegmentOptions = SegmentOptions(),
+    reading: ReadingOptions = ReadingOptions(),
     clock: Callable[[], int] = system_clock,
 ) -> Memory:
     """Open a memory, creating it if there is none.
@@ -57,6 +61,10 @@ def open(
             a list of texts to an array; or an `Encoder`. A memory stays with the encoder that wrote it.
         tz: the time zone (IANA name or tzinfo) in which naive times are read and contexts are dated.
         create: False raises `MemoryNotFound` where no memory is.
+        language: how words in Latin script are stemmed for the lexical channel (a Snowball language, default
+            English); chosen when the memory is created. Other scripts bring their own.
+        segments: how turns find their place in the segment tree.
+        reading: how searches weigh what they find.
         reembed: if the memory was written with another encoder, make every vector anew with this one.
         clock: gives UTC microseconds since 1970; for tests and simulations.
 
@@ -73,8 +81,8 @@ def open(
     directory = _directory(location)
     journal: Journal = VolatileJournal() if directory is None else _journal(directory, create)
     try:
-        store = Store(journal, directory, made.identity, reembed=reembed, clock=clock)
-        memory = Memory(store, made, zone)
+        store = Store(journal, directory, made.identity, language=language, reembed=reembed, clock=clock)
+        memory = Memory(store, made, zone, segments, reading)
         if reembed:
             memory._reembed()
             store.reembedded()
@@ -148,10 +156,14 @@ class Memory:
     every add that returned before it. Close it, or use it as a context manager.
     """
 
-    def __init__(self, store: Store, encoder: Encoder, tz: Any) -> None:
+    def __init__(
+        self, store: Store, encoder: Encoder, tz: Any, segments: SegmentOptions, reading: ReadingOptions
+    ) -> None:
         self._store = store
         self._encoder = encoder
         self._tz = tz
+        self._segment_options = segments
+        self._reading_options = reading
 
     def _answer(self, effect: Effect) -> Any:
         return self._encoder.embed(effect.texts)
@@ -199,7 +211,7 @@ class Memory:
             role=role, speaker=speaker, session=session, at=at, key=key, metadata=metadata, system=system
         )
         drafts, skipped = messages.read_messages(content, defaults, self._tz)
-        return drive(write_turns(self._store, drafts, tuple(skipped)), self._answer)
+        return drive(write_turns(self._store, drafts, tuple(skipped), self._segment_options), self._answer)
 
     def forget(
         self,
@@ -292,34 +304,47 @@ class Memory:
         where: Where | None = None,
         as_of: int | TimeLike | None = None,
         explain: bool = False,
+        reading: ReadingOptions | None = None,
     ) -> list[Evidence]:
         """The turns most worth reading for `query`, best first; an empty list if none passes the filters.
 
         Args:
             query: a question or statement, of any length.
             k: how many turns at most.
-            view: how turns are ranked: ``"fused"``, the best the memory can do, or ``"dense"``, the cosine of
-                embeddings alone.
+            view: how turns are ranked: ``"fused"``, all signals together; ``"dense"``, the cosine of
+                embeddings alone; ``"lexical"``, BM25 alone; ``"time"``, the segment tree alone, whose
+                evidence may be segments of several turns.
             between: only turns whose own time lies in [start, end); None leaves a side open; an end
                 given as a bare date includes that day.
             where: only turns with these values in ``session``, ``speaker``, ``role``, ``key`` or a metadata
                 field; a list means any of its values, a dict holds operators such as ``{"$gte": 3}``.
             as_of: only what the memory knew at that sequence number (int) or time. Forgotten turns stay gone.
             explain: fill `Evidence.signals`.
+            reading: how scores come about, instead of what the memory was opened with.
 
         Raises:
             InvalidInput: an empty query, or an argument without meaning.
             EncoderError: the encoder failed.
         """
         request = Request(
-            query=query, k=k, view=view, between=between, where=where, as_of=as_of, explain=explain
+            query=query,
+            k=k,
+            view=view,
+            between=between,
+            where=where,
+            as_of=as_of,
+            explain=explain,
+            reading=reading,
         )
         return self._search(request)
 
     def _search(self, request: Request) -> list[Evidence]:
         check(request)
         self._store.check_open()
-        return drive(search(request, self._store.view, self._tz), self._answer)
+        return drive(
+            search(request, lambda tree: self._store.view(tree=tree), self._tz, self._reading_options),
+            self._answer,
+        )
 
     def context(
         self,

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from hmem_core.errors import InvalidInput
-from hmem_core.records import Skipped, Turn
+from hmem_core.records import Skipped, Turn, index_text
 from hmem_core.times import TimeLike, micros
 
 __all__ = ["MAX_TEXT_BYTES", "Defaults", "Draft", "Message", "clean", "read_message", "read_messages"]
@@ -44,7 +44,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def index_text(self) -> str:
         """What is embedded: the text, with who said it."""
-        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+        return index_text(self.text, self.speaker)
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):

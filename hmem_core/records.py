@@ -27,6 +27,11 @@ __all__ = [
 ]
 
 
+def index_text(text: str, speaker: str | None) -> str:
+    """What is indexed of a turn: its text, with who said it."""
+    return f"{speaker}: {text}" if speaker else text
+
+
 class EncoderIdentity(msgspec.Struct, frozen=True):
     """What made a vector: two encoders are the same only if all three agree."""
 

@@ -19,6 +19,9 @@ from hmem_core.columns.blocks import BLOCK_ROWS, Strings, Vectors, block_count
 from hmem_core.columns.checkpoint import Loaded, Piece
 from hmem_core.columns.fields import FieldCache
 from hmem_core.columns.names import NamePlan, Names
+from hmem_core.columns.postings import PostingColumns, PostingView
+from hmem_core.columns.terms import ANALYSIS, Analyzer
+from hmem_core.columns.tree import TreeColumns
 from hmem_core.columns.turns import TurnColumns, TurnRow
 from hmem_core.errors import Damaged
 from hmem_core.journal.entries import (
@@ -30,10 +33,14 @@ from hmem_core.journal.entries import (
     TurnsForgotten,
 )
 from hmem_core.records import EncoderIdentity
+from hmem_kernels.frontier import Tree
 
 __all__ = ["NamePlans", "Outdated", "State", "View", "pack_vector", "unpack_vector"]
 
 FloatArray = npt.NDArray[np.float32]
+
+NO_TREE = TreeColumns(0).snapshot()
+"""A tree without nodes."""
 
 
 class Outdated(Exception):
@@ -61,7 +68,8 @@ class NamePlans(NamedTuple):
 class View(NamedTuple):
     """A memory as one reader sees it: the rows up to one journal entry. Later adds do not show in it.
 
-    `narrow` holds the fixed-width columns (`columns.turns.NARROW`), each of shape (rows,).
+    `narrow` holds the fixed-width columns (`columns.turns.NARROW`), each of shape (rows,); `next` the turn
+    after each in its session, or -1.
     """
 
     rows: int
@@ -71,10 +79,15 @@ class View(NamedTuple):
     key: Strings
     metadata: Strings
     vectors: list[FloatArray]
+    next: npt.NDArray[np.int32]
     roles: Names
     speakers: Names
     sessions: Names
     fields: FieldCache
+    analyzer: Analyzer
+    postings: PostingView
+    tree: Tree
+    """Empty unless it was asked for."""
 
 
 class State:
@@ -91,11 +104,16 @@ class State:
         self.memory = ""
         self.encoder: EncoderIdentity | None = None
         self.turns = TurnColumns()
+        self.language = ""
+        self.analyzer = Analyzer()
         self.vectors = Vectors(0)
+        self.postings = PostingColumns()
+        self.tree = TreeColumns(0)
         self.roles = Names()
         self.speakers = Names()
         self.sessions = Names()
         self.fields = FieldCache()
+        self._tree_copy: tuple[int, Tree] = (-1, NO_TREE)
 
     # -- changing ------------------------------------------------------------------------------------
 
@@ -113,8 +131,11 @@ class State:
                 self._add(seq, entry)
             case TurnErased():
                 self._expect(seq, entry.id)
-                self.turns.append_erased(seq)
-                self.vectors.append(np.zeros(self.vectors.dimension, dtype=np.float32))
+                self.turns.append_erased(seq, entry.height)
+                nothing = np.zeros(self.vectors.dimension, dtype=np.float32)
+                self.vectors.append(nothing)
+                self.postings.append(entry.id, np.empty(0, np.uint64), np.empty(0, np.float32))
+                self._attach(nothing, entry.height)
             case TurnsForgotten():
                 self._forget(seq, entry)
             case Reembedded():
@@ -125,7 +146,10 @@ class State:
                     raise Damaged(f"entry {seq} creates a memory that exists")
                 self.memory = entry.memory
                 self.encoder = entry.encoder
+                self.language = entry.language
+                self.analyzer = Analyzer(entry.language)
                 self.vectors = Vectors(entry.encoder.dimension)
+                self.tree = TreeColumns(entry.encoder.dimension)
         self.seq = seq
 
     def _expect(self, seq: int, turn: int) -> None:
@@ -139,6 +163,7 @@ class State:
             raise Damaged(
                 f"entry {seq} holds a vector of {vector.size} numbers, not of {self.vectors.dimension}"
             )
+        hashes, counts, length = self.analyzer.count(entry.index_text)
         self.turns.append(
             TurnRow(
                 at=entry.at,
@@ -148,32 +173,59 @@ class State:
                 speaker=-1 if entry.speaker is None else self.speakers.use(entry.speaker),
                 session=-1 if entry.session is None else self.sessions.use(entry.session),
                 part=entry.part,
+                length=length,
+                height=entry.height,
                 text=entry.text,
                 key=entry.key,
                 metadata=msgspec.msgpack.encode(entry.metadata) if entry.metadata else None,
             )
         )
         self.vectors.append(vector)
+        self.postings.append(entry.id, hashes, counts)
+        self._attach(vector, entry.height)
+
+    def _attach(self, vector: FloatArray, height: int) -> None:
+        self.tree.attach(vector[np.newaxis], np.array([height], np.int32))
 
     def _forget(self, seq: int, entry: TurnsForgotten) -> None:
         if not all(0 <= turn < len(self.turns) for turn in entry.ids):
             raise Damaged(f"entry {seq} forgets turns that were never added")
         narrow = self.turns.narrow
-        for turn in entry.ids:
+        gone = [turn for turn in entry.ids if narrow["live"][turn]]
+        for turn in gone:
             for names, column in (
                 (self.roles, "role"),
                 (self.speakers, "speaker"),
                 (self.sessions, "session"),
             ):
                 names.release(int(narrow[column][turn]))
-            self.turns.erase(turn, seq)
+            self.turns.erase(turn)
             self.vectors.erase(turn)
+        self.turns.stamp_all(seq)
         self.fields = FieldCache()
+        if gone:  # else the entries were read without what they said, and nothing of it is in the arrays
+            self.postings.erase(gone)
+            self._regrow()
+
+    def _regrow(self) -> None:
+        """The tree anew, from the vectors that are left: turns keep their places, sums lose what is gone."""
+        heights = self.turns.narrow["height"].view()
+        self.tree = TreeColumns(self.vectors.dimension)
+        first = 0
+        for block in self.vectors.view():
+            self.tree.attach(block, heights[first : first + len(block)])
+            first += len(block)
 
     # -- reading -------------------------------------------------------------------------------------
 
-    def view(self) -> View:
-        """What a reader may use while entries are applied: nothing in it moves."""
+    def view(self, *, tree: bool = False) -> View:
+        """What a reader may use while entries are applied: nothing in it moves.
+
+        Args:
+            tree: copy the segment tree too, unless that was done since the last entry.
+        """
+        if tree and self._tree_copy[0] != self.seq:
+            self._tree_copy = (self.seq, self.tree.snapshot())
         return View(
             rows=len(self.turns),
             seq=self.seq,
@@ -182,10 +234,14 @@ class State:
             key=self.turns.wide["key"],
             metadata=self.turns.wide["metadata"],
             vectors=self.vectors.view(),
+            next=self.turns.next.view().copy(),
             roles=self.roles,
             speakers=self.speakers,
             sessions=self.sessions,
             fields=self.fields,
+            analyzer=self.analyzer,
+            postings=self.postings.view(),
+            tree=self._tree_copy[1] if tree else NO_TREE,
         )
 
     def name_plans(self) -> NamePlans:
@@ -199,11 +255,14 @@ class State:
             "seq": self.seq,
             "memory": self.memory,
             "encoder": self.encoder,
+            "language": self.language,
             "roles": self.roles.table(),
             "speakers": self.speakers.table(),
             "sessions": self.sessions.table(),
             "vectors": np.concatenate(vectors) if vectors else np.empty((0, 0), np.float32),
             **self.turns.arrays(),
+            **self.postings.arrays(),
+            **self.tree.arrays(),
         }
 
     # -- checkpoints ---------------------------------------------------------------------------------
@@ -213,18 +272,31 @@ class State:
         forgotten afterwards."""
         pieces = []
         for block, stamp in enumerate(self.turns.stamps):
-            for name, batch in (("turns", self.turns.batch), ("vectors", self.vectors.batch)):
-                # Full blocks do not move, so they are only read if they must be written; the last block
-                # goes on growing, so its rows are taken now.
-                full = (block + 1) * BLOCK_ROWS <= len(self.turns)
-                content = partial(batch, block) if full else _constant(batch(block))
+            # Full blocks do not move, so they are only read if they must be written; the last block goes on
+            # growing, so its rows are taken now.
+            full = (block + 1) * BLOCK_ROWS <= len(self.turns)
+            for name, batch in self._batches(block).items():
+                content = batch if full else _constant(batch())
                 pieces.append(Piece(f"{name}-{block:05d}.arrow", stamp, content))
-        pieces.append(Piece("names.arrow", self.seq, _constant(self._names_batch())))
+        whole = {"names": self._names_batch(), **self.tree.batches()}
+        pieces += [Piece(f"{name}.arrow", self.seq, _constant(batch)) for name, batch in whole.items()]
         return pieces
+
+    def _batches(self, block: int) -> dict[str, Callable[[], pa.RecordBatch]]:
+        return {
+            "turns": partial(self.turns.batch, block),
+            "vectors": partial(self.vectors.batch, block),
+            "terms": partial(self.postings.terms_batch, block),
+            "postings": partial(self.postings.postings_batch, block),
+        }
 
     def extra(self) -> dict[str, Any]:
         """Small values of a checkpoint that are not columns."""
-        return {"encoder": msgspec.to_builtins(self.encoder)}
+        return {
+            "encoder": msgspec.to_builtins(self.encoder),
+            "language": self.language,
+            "analysis": ANALYSIS,
+        }
 
     def _names_batch(self) -> pa.RecordBatch:
         tables: list[str] = []
@@ -251,22 +323,30 @@ class State:
         Raises:
             ValueError: the pieces do not fit together.
         """
+        extra, batches = loaded.manifest.extra, loaded.batches
+        if extra["analysis"] != ANALYSIS:
+            raise ValueError(f"its terms were made by analysis {extra['analysis']}, this is {ANALYSIS}")
         state = cls(settled=loaded.manifest.seq)
         state.seq = loaded.manifest.seq
         state.memory = loaded.manifest.memory
-        state.encoder = encoder = msgspec.convert(loaded.manifest.extra["encoder"], EncoderIdentity)
-        count = sum(name.startswith("turns-") for name in loaded.batches)
-        names = [f"turns-{block:05d}.arrow" for block in range(count)]
-        state.turns = TurnColumns.restore(
-            [loaded.batches[name] for name in names], [loaded.stamps[name] for name in names]
-        )
-        blocks = []
-        for block in range(count):
-            column = loaded.batches[f"vectors-{block:05d}.arrow"].column("vector")
-            flat = column.flatten().to_numpy(zero_copy_only=True)
-            blocks.append(flat.reshape(-1, encoder.dimension))
-        state.vectors = Vectors(encoder.dimension, blocks)
-        if len(state.vectors) != len(state.turns) or count != block_count(len(state.turns)):
+        state.encoder = encoder = msgspec.convert(extra["encoder"], EncoderIdentity)
+        state.language = extra["language"]
+        state.analyzer = Analyzer(state.language)
+        count = sum(name.startswith("turns-") for name in batches)
+
+        def blocks(name: str) -> list[pa.RecordBatch]:
+            return [batches[f"{name}-{block:05d}.arrow"] for block in range(count)]
+
+        stamps = [loaded.stamps[f"turns-{block:05d}.arrow"] for block in range(count)]
+        state.turns = TurnColumns.restore(blocks("turns"), stamps)
+        flat = [batch.column("vector").flatten().to_numpy(zero_copy_only=True) for batch in blocks("vectors")]
+        state.vectors = Vectors(encoder.dimension, [block.reshape(-1, encoder.dimension) for block in flat])
+        state.postings = PostingColumns.restore(list(zip(blocks("terms"), blocks("postings"), strict=True)))
+        tree = {name: batches[f"{name}.arrow"] for name in TreeColumns.FILES}
+        state.tree = TreeColumns.restore(encoder.dimension, tree)
+        if not len(state.turns) == len(state.vectors) == state.tree.turns or count != block_count(
+            len(state.turns)
+        ):
             raise ValueError("the files of the checkpoint have different numbers of rows")
         table = loaded.batches["names.arrow"].to_pydict()
         for kind in ("roles", "speakers", "sessions"):

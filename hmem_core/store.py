@@ -21,7 +21,8 @@ from typing import NamedTuple
 import xxhash
 
 from hmem_core.columns.checkpoint import Checkpoints, Manifest
-from hmem_core.errors import Closed, Conflict, Damaged, EncoderMismatch, StorageError
+from hmem_core.columns.terms import Analyzer
+from hmem_core.errors import Closed, Conflict, Damaged, EncoderMismatch, InvalidInput, StorageError
 from hmem_core.journal.base import Journal
 from hmem_core.journal.entries import SCHEMA, Entry, MemoryCreated, encode
 from hmem_core.records import EncoderIdentity, Verified, VerifiedCheckpoint
@@ -30,7 +31,9 @@ from hmem_core.state import Outdated, State, View
 __all__ = ["Plan", "Store", "checkpoints_of", "system_clock", "verify"]
 
 CHECKPOINT_EVERY = 16_384
-"""A checkpoint is written in the background once so many entries have come since the last."""
+"""A checkpoint is written in the background once so many entries have come since the last,"""
+CHECKPOINT_SHARE = 8
+"""and at least this part of all: a checkpoint rewrites the segment tree, and so costs O(1) an entry."""
 CHECKPOINT_AT_CLOSE = 256
 """Closing writes a checkpoint if so many entries have come since the last; fewer are replayed quickly."""
 
@@ -106,6 +109,7 @@ class Store:
         journal: where the truth is.
         directory: where checkpoints lie; None for a memory without files.
         encoder: who makes the vectors.
+        language: how words in Latin script are stemmed; None for the memory's own, or English in a new one.
         reembed: accept a memory written with another encoder; the caller then makes its vectors anew.
         clock: gives UTC microseconds.
 
@@ -119,6 +123,7 @@ class Store:
         directory: Path | None,
         encoder: EncoderIdentity,
         *,
+        language: str | None = None,
         reembed: bool = False,
         clock: Callable[[], int] = system_clock,
     ) -> None:
@@ -134,16 +139,25 @@ class Store:
         self._closed = False
         self._background: ThreadPoolExecutor | None = None
         self._pending: Future[bool] | None = None
-        self._create()
+        self._create(language or "english")
         self._state = self._load()
         self.refresh()
+        if language not in (None, self._state.language):
+            raise InvalidInput(
+                f"language={language!r}, but the memory was made with {self._state.language!r} and its index "
+                "rests on that; leave language out, or copy the turns into a new memory"
+            )
         _stores.add(self)
 
-    def _create(self) -> None:
+    def _create(self, language: str) -> None:
         if self.journal.position().head:
             return
         created = MemoryCreated(
-            recorded=self.clock(), schema=SCHEMA, memory=uuid.uuid4().hex, encoder=self.encoder
+            recorded=self.clock(),
+            schema=SCHEMA,
+            language=Analyzer(language).language,
+            memory=uuid.uuid4().hex,
+            encoder=self.encoder,
         )
         with suppress(Conflict):  # another process created it in this moment
             self.journal.append(0, [created])
@@ -212,10 +226,14 @@ class Store:
             else:
                 return
 
-    def view(self) -> View:
-        """The memory as it is now: every append that returned before this call is in it."""
+    def view(self, *, tree: bool = False) -> View:
+        """The memory as it is now: every append that returned before this call is in it.
+
+        Args:
+            tree: with the segment tree.
+        """
         with self.reading() as state:
-            return state.view()
+            return state.view(tree=tree)
 
     @contextmanager
     def reading(self) -> Iterator[State]:
@@ -251,7 +269,7 @@ class Store:
                 break
         if planned.rewrite:
             self._erase()
-        elif seq - (self.checkpoint_seq or 0) >= CHECKPOINT_EVERY:
+        elif seq - (self.checkpoint_seq or 0) >= max(CHECKPOINT_EVERY, seq // CHECKPOINT_SHARE):
             self._checkpoint_soon()
         return seq
 

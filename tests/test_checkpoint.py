@@ -72,8 +72,8 @@ def test_close_writes_one_when_it_is_worth_it(tmp_path: Path) -> None:
 
 
 def test_only_changed_files_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("hmem_core.columns.blocks", "hmem_core.columns.turns", "hmem_core.state"):
-        monkeypatch.setattr(f"{module}.BLOCK_ROWS", 16)
+    for module in ("columns.blocks", "columns.postings", "columns.turns", "state"):
+        monkeypatch.setattr(f"hmem_core.{module}.BLOCK_ROWS", 16)
     with filled(tmp_path / "m") as memory:
         memory.checkpoint()
         before = {file.name: file.stat().st_ino for file in only_checkpoint(tmp_path / "m").iterdir()}
@@ -82,7 +82,8 @@ def test_only_changed_files_are_written_again(tmp_path: Path, monkeypatch: pytes
         after = {file.name: file.stat().st_ino for file in only_checkpoint(tmp_path / "m").iterdir()}
         expected = answers(memory)
     kept = {name for name in before if before[name] == after[name]}
-    assert kept == {f"{kind}-{block:05d}.arrow" for kind in ("turns", "vectors") for block in range(3)}
+    kinds = ("turns", "vectors", "terms", "postings")
+    assert kept == {f"{kind}-{block:05d}.arrow" for kind in kinds for block in range(3)}
     with open_memory(tmp_path / "m") as memory:
         assert answers(memory) == expected
 

@@ -47,11 +47,11 @@ def test_no_file_holds_what_was_forgotten(tmp_path: Path, checkpointed: bool) ->
 
 def test_no_read_returns_it_and_others_keep_ids_and_scores(tmp_path: Path) -> None:
     with filled(tmp_path / "m") as memory, open_memory(tmp_path / "m") as other:
-        before = {hit.turns: hit.score for hit in memory.search(SECRET, k=100)}
+        before = {hit.turns: hit.score for hit in memory.search(SECRET, k=100, view="dense")}
         assert other.search(SECRET, k=1)[0].turns == (40,)
         memory.forget(key="secret-key")
         for reader in (memory, other):
-            after = {hit.turns: hit.score for hit in reader.search(SECRET, k=100)}
+            after = {hit.turns: hit.score for hit in reader.search(SECRET, k=100, view="dense")}
             assert after == {turns: score for turns, score in before.items() if turns != (40,)}
             assert SECRET not in reader.context(SECRET, 5000).text
             assert all(turn.id != 40 for turn in reader.turns())
@@ -130,3 +130,30 @@ def test_forgetting_interrupted_before_the_files_were_cleaned(
         with pytest.raises(hmem.TurnForgotten):
             again.get(40)
         assert files_holding(tmp_path, "kumquat") == []
+
+
+@pytest.mark.parametrize("view", ["dense", "lexical", "fused"])
+@pytest.mark.parametrize("query", [SECRET, "later remark number 7", "ordinary"])
+def test_scores_are_those_of_a_memory_that_never_saw_it(tmp_path: Path, view: str, query: str) -> None:
+    with filled(tmp_path / "m") as memory, open_memory(tmp_path / "clean") as clean:
+        memory.forget(session="secret-session")
+        clean.add([f"ordinary remark number {i}" for i in range(40)], session="plain")
+        clean.add([f"later remark number {i}" for i in range(40)], session="plain")
+        found, expected = (
+            {hit.text: hit.score for hit in one.search(query, k=100, view=view)} for one in (memory, clean)
+        )
+        assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_forgotten_turn_weighs_nothing_in_the_segments_around_it(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "m", segments=hmem.SegmentOptions(tau=-1.0)) as memory:
+        memory.add(["apples and pears", "a secret of kumquats", "apples and plums"])
+        memory.forget(1)
+        tree = memory._store.view(tree=True).tree
+        kept = memory._store.view().vectors[0][[0, 2]].sum(axis=0)
+        assert tree.norm[(tree.start == 0) & (tree.end == 2)] == pytest.approx(
+            float((kept**2).sum() ** 0.5), abs=1e-4
+        )
+        for hit in memory.search("kumquats", k=3, view="time"):
+            assert 1 not in hit.turns
+            assert "secret" not in hit.text

@@ -19,7 +19,8 @@ from hypothesis.stateful import (
 )
 
 import hmem_core as hmem
-from hmem_core.columns import blocks, turns
+import hmem_core.state
+from hmem_core.columns import blocks, postings, turns
 from hmem_core.state import State
 from tests.helpers import Clock, hashing_encoder, open_memory
 
@@ -119,9 +120,9 @@ class Replay(RuleBasedStateMachine):
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (blocks, turns):
+    for module in (blocks, postings, turns, hmem_core.state):
         monkeypatch.setattr(module, "BLOCK_ROWS", 4)
-    monkeypatch.setattr("hmem_core.state.BLOCK_ROWS", 4)
+    monkeypatch.setattr(postings, "_TAIL_TURNS", 3)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -21,6 +21,7 @@ TURN = TurnAdded(
     session=Name(3, "s4"),
     text="We moved to Porto last week. " * 7,
     vector=bytes(range(256)) * 3,
+    height=2,
 )
 
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from hmem_core.columns.pool import parallel_map, threads
 from hmem_core.errors import InvalidInput
 from hmem_kernels import frozen
-from hmem_kernels.scan import scan_topk
+from hmem_kernels.scan import scan_scores, scan_topk
 
-__all__ = ["Best", "top_k"]
+__all__ = ["Best", "all_scores", "best_rows", "top_k"]
 
 FloatArray = npt.NDArray[np.float32]
 MaskArray = npt.NDArray[np.uint8] | npt.NDArray[np.bool_]
@@ -74,6 +74,35 @@ def top_k(blocks: Sequence[FloatArray], query: FloatArray, k: int, live: MaskArr
         return Best(best.scores[:held], best.rows[:held])
 
     return _merge(parallel_map(scan, tasks), k)
+
+
+def all_scores(blocks: Sequence[FloatArray], query: FloatArray) -> FloatArray:
+    """The dot product of every row with `query`: float32 of shape (rows,), the bits that `top_k` compares.
+
+    Raises:
+        InvalidInput: as `top_k`.
+    """
+    query = _checked_query(query)
+    blocks = tuple(blocks)
+    scores = np.empty(sum(_checked_rows(block, n, query.size) for n, block in enumerate(blocks)), np.float32)
+
+    def scan(spans: list[_Span]) -> None:
+        for span in spans:
+            scan_scores(span.block, query, scores[span.first : span.first + len(span.block)])
+
+    parallel_map(scan, list(_tasks(blocks, None, max(_TASK_NUMBERS // max(query.size, 1), 1))))
+    return scores
+
+
+def best_rows(scores: FloatArray, k: int, live: MaskArray) -> RowArray:
+    """The `k` rows with the highest scores among those where `live` is not 0, best first; of equal scores the
+    lower row."""
+    rows = np.flatnonzero(live)
+    if len(rows) > k:
+        found = scores[rows]
+        least = np.partition(found, len(found) - k)[len(found) - k]
+        rows = rows[found >= least]
+    return rows[np.lexsort((rows, -scores[rows]))][:k]
 
 
 def _tasks(

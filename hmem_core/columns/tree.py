@@ -51,6 +51,9 @@ class TreeColumns:
         dimension: numbers of a turn's vector.
     """
 
+    FILES = ("tree-nodes", "tree-leaves", "tree-frontier", "tree-pairs")
+    """Names of the files of a checkpoint."""
+
     __slots__ = ("_frontier", "_tree")
 
     def __init__(self, dimension: int) -> None:
@@ -148,15 +151,15 @@ class TreeColumns:
         sums = pa.FixedSizeListArray.from_arrays(
             pa.array(frontier.sums[:depth].reshape(-1)), max(self.dimension, 1)
         )
+        contents = (
+            {name: pa.array(getattr(tree, name).copy()) for name in _NODE_ARRAYS},
+            {"leaf": pa.array(tree.leaf.copy())},
+            {"node": pa.array(frontier.node[:depth].copy()), "sums": sums},
+            {"pairs": pa.array(frontier.pairs.copy())},
+        )
         return {
-            "tree-nodes": pa.RecordBatch.from_pydict(
-                {name: pa.array(getattr(tree, name).copy()) for name in _NODE_ARRAYS}
-            ),
-            "tree-leaves": pa.RecordBatch.from_pydict({"leaf": pa.array(tree.leaf.copy())}),
-            "tree-frontier": pa.RecordBatch.from_pydict(
-                {"node": pa.array(frontier.node[:depth].copy()), "sums": sums}
-            ),
-            "tree-pairs": pa.RecordBatch.from_pydict({"pairs": pa.array(frontier.pairs.copy())}),
+            name: pa.RecordBatch.from_pydict(columns)
+            for name, columns in zip(self.FILES, contents, strict=True)
         }
 
     @classmethod

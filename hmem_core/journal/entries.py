@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hmem_core.errors import Damaged
-from hmem_core.records import EncoderIdentity
+from hmem_core.records import EncoderIdentity, index_text
 
 __all__ = [
     "SCHEMA",
@@ -76,6 +76,11 @@ class TurnAdded(_Base, frozen=True, kw_only=True):
     """The embedding, little-endian float16."""
     height: int
     """Where the turn was attached to the segment tree: 0 for the first turn, else 1 to one above the root."""
+
+    @property
+    def index_text(self) -> str:
+        """What is embedded and counted: the text, with who said it."""
+        return index_text(self.text, None if self.speaker is None else self.speaker.text)
 
 
 class TurnErased(_Base, frozen=True, kw_only=True):

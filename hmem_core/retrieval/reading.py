@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from hmem_core.records import Evidence, Turn
+from hmem_core.retrieval.views import Hit
 from hmem_core.state import View
 from hmem_core.times import datetime_of
 
@@ -32,22 +31,30 @@ def turn(view: View, row: int) -> Turn | None:
     )
 
 
-def evidence(view: View, row: int, score: float, signals: Mapping[str, float] | None) -> Evidence | None:
-    """The turn in `row` as evidence; None if it was forgotten meanwhile."""
-    found = turn(view, row)
-    if found is None or found.at is None:
+def evidence(view: View, hit: Hit, *, explain: bool) -> Evidence | None:
+    """What a view found, as a user sees it; None if it was forgotten meanwhile.
+
+    A segment's text is that of its turns, one a line with its speaker; its time, role and session are those
+    of its first turn, and it has a speaker if all its turns have the same.
+    """
+    turns = [found for row in hit.rows if (found := turn(view, row)) is not None]
+    if not turns:
         return None
+    first = turns[0]
+    assert first.at is not None
+    single = len(turns) == 1
+    speakers = {one.speaker for one in turns}
     return Evidence(
-        kind="turn",
-        text=found.text,
-        score=score,
-        span=(row, row),
-        turns=(row,),
-        at=found.at,
-        role=found.role,
-        speaker=found.speaker,
-        session=found.session,
-        key=found.key,
-        metadata=found.metadata,
-        signals=signals,
+        kind="turn" if single else "segment",
+        text=first.text if single else "\n".join(f"{one.speaker or one.role}: {one.text}" for one in turns),
+        score=hit.score,
+        span=(first.id, turns[-1].id),
+        turns=tuple(one.id for one in turns),
+        at=first.at,
+        role=first.role,
+        speaker=speakers.pop() if len(speakers) == 1 else None,
+        session=first.session,
+        key=first.key if single else None,
+        metadata=first.metadata if single else {},
+        signals=hit.signals if explain else None,
     )

@@ -1,28 +1,25 @@
-"""Search: from a query to ranked evidence.
-
-A *view* ranks turns by scores of its own; `VIEWS` is where views are plugged in.
-"""
+"""Search: from a query to ranked evidence."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hmem_core.columns.scanning import top_k
 from hmem_core.effects import Embed, Program
 from hmem_core.errors import InvalidInput
 from hmem_core.messages import clean
+from hmem_core.options import ReadingOptions
 from hmem_core.records import Evidence
 from hmem_core.retrieval import filters, reading
+from hmem_core.retrieval.views import VIEWS, Query
 from hmem_core.state import View
 from hmem_core.times import TimeLike
 
-__all__ = ["VIEWS", "Hit", "Request", "check", "search"]
+__all__ = ["Request", "check", "search"]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -37,30 +34,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     where: filters.Where | None = None
     as_of: int | TimeLike | None = None
     explain: bool = False
-
-
-class Hit(NamedTuple):
-    """A turn that a view found: its row, its score, and the parts that add up to it."""
-
-    row: int
-    score: float
-    signals: dict[str, float]
-
-
-Ranker = Callable[[View, FloatArray, int, filters.Mask], list[Hit]]
-"""(view of the memory, unit query vector, k, mask of allowed rows) -> at most k hits, best first."""
-
-
-def dense(view: View, query: FloatArray, k: int, allowed: filters.Mask) -> list[Hit]:
-    """Turns by the cosine of their embedding with the query's. Ties: the earlier turn first."""
-    scores, rows = top_k(view.vectors, query, k, allowed)
-    return [
-        Hit(int(row), float(score), {"dense": float(score)}) for score, row in zip(scores, rows, strict=True)
-    ]
-
-
-VIEWS: dict[str, Ranker] = {"fused": dense, "dense": dense}
-"""Rankers by the name of their view."""
+    reading: ReadingOptions | None = None
 
 
 def check(request: Request) -> None:
@@ -77,15 +51,25 @@ def check(request: Request) -> None:
         raise InvalidInput(f"view={request.view!r} is not known; the views are {', '.join(sorted(VIEWS))}")
 
 
-def search(request: Request, read: Callable[[], View], tz: dt.tzinfo) -> Program[list[Evidence]]:
-    """Find at most ``request.k`` turns, best first. `read` gives the view once the query is embedded."""
+def search(
+    request: Request, read: Callable[[bool], View], tz: dt.tzinfo, options: ReadingOptions
+) -> Program[list[Evidence]]:
+    """Find at most ``request.k`` turns, best first.
+
+    Args:
+        read: gives the view once the query is embedded; with the segment tree if its argument is true.
+        options: what `request` does not say itself.
+    """
     check(request)
-    vectors: FloatArray = yield Embed((clean(request.query),))
-    view = read()
+    query = clean(request.query)
+    vectors: FloatArray = yield Embed((query,))
+    ranker = VIEWS[request.view]
+    view = read(ranker.tree)
     allowed = filters.mask(view, tz, between=request.between, where=request.where, as_of=request.as_of)
+    chosen = request.reading or options
     found = []
-    for hit in VIEWS[request.view](view, vectors[0], request.k, allowed):
-        piece = reading.evidence(view, hit.row, hit.score, hit.signals if request.explain else None)
+    for hit in ranker.rank(view, Query(query, vectors[0]), request.k, allowed, chosen):
+        piece = reading.evidence(view, hit, explain=request.explain)
         if piece is not None:
             found.append(piece)
     return found

@@ -11,7 +11,7 @@ from hmem_core.journal.sqlite import SqliteJournal
 
 
 def turn(text: str, *, id: int = 0, size: int = 768) -> TurnAdded:
-    return TurnAdded(recorded=1, at=1, id=id, role=Name(0, "user"), text=text, vector=bytes(size))
+    return TurnAdded(recorded=1, at=1, id=id, role=Name(0, "user"), text=text, vector=bytes(size), height=1)
 
 
 def expected(seq: int) -> TurnAdded:

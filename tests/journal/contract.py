@@ -37,6 +37,7 @@ def turn(id: int, text: str = "", vector: bytes = bytes(16)) -> TurnAdded:
         role=Name(0, "user"),
         text=text or f"turn {id}",
         vector=vector,
+        height=1,
     )
 
 
@@ -45,7 +46,7 @@ def forgotten(*ids: int) -> TurnsForgotten:
 
 
 def erased(id: int) -> TurnErased:
-    return TurnErased(recorded=1, id=id)
+    return TurnErased(recorded=1, id=id, height=1)
 
 
 class JournalContract(ABC):
@@ -155,7 +156,14 @@ class JournalContract(ABC):
 
     def test_what_is_read_is_a_copy(self, journal: Journal) -> None:
         original = TurnAdded(
-            recorded=1, at=1, id=0, role=Name(0, "user"), text="", vector=b"", metadata={"tags": ["a"]}
+            recorded=1,
+            at=1,
+            id=0,
+            role=Name(0, "user"),
+            text="",
+            vector=b"",
+            height=0,
+            metadata={"tags": ["a"]},
         )
         journal.append(0, [original])
         for entry in (original, journal.fetch([1])[0].entry):

@@ -1,0 +1,90 @@
+"""How a memory is built and read: every number that can be chosen, in records with their defaults."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+import msgspec
+
+from hmem_core.errors import InvalidInput
+
+__all__ = ["ReadingOptions", "SegmentOptions"]
+
+Policy = Literal["none", "top-down", "bottom-up"]
+
+
+def _check(condition: bool, name: str, value: object, limit: str) -> None:
+    if not condition:
+        raise InvalidInput(f"{name}={value!r}: {limit}")
+
+
+class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How turns find their place in the segment tree (SegTreeMem, arXiv 2606.04555, cosine mode).
+
+    They may differ from one opening of a memory to the next: what was decided is in the journal.
+    """
+
+    tau: Literal["auto"] | float | tuple[float, ...] = "auto"
+    """Least cosine of a turn with a segment's centroid for the two to be compatible. One number for all
+    heights, or one for each height from 1 on, not increasing, the last for all greater heights. ``"auto"``
+    follows the conversation: m + spread · σ - fall · log2(height), with m and σ the running mean and
+    deviation of cosines between successive turns and m + spread · σ clipped to [low, high] (ours)."""
+    choose: Literal["deepest", "best"] = "deepest"
+    """Of several compatible segments: the lowest, or the most similar (ours; the paper does not say)."""
+    spread: float = 0.5
+    fall: float = 0.05
+    low: float = 0.15
+    high: float = 0.85
+
+    def __post_init__(self) -> None:
+        _check(self.choose in ("deepest", "best"), "choose", self.choose, "'deepest' or 'best'")
+        for name in ("spread", "fall", "low", "high"):
+            value = getattr(self, name)
+            _check(isinstance(value, (int, float)) and abs(value) < 1e6, name, value, "a number")
+        _check(self.fall >= 0, "fall", self.fall, "thresholds must not increase with height, so 0 or more")
+        _check(self.low <= self.high, "low", self.low, f"not above high={self.high!r}")
+        if self.tau == "auto":
+            return
+        thresholds = self.tau if isinstance(self.tau, tuple) else (self.tau,)
+        numbers = all(isinstance(one, (int, float)) and one == one for one in thresholds)
+        _check(numbers and len(thresholds) > 0, "tau", self.tau, "'auto', a number, or a tuple of numbers")
+        falling = all(a >= b for a, b in itertools.pairwise(thresholds))
+        _check(falling, "tau", self.tau, "thresholds must not increase with height")
+
+
+class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How scores come about. Given to `hmem.open` for all searches, or to one search."""
+
+    dense: float = 1.0
+    """Weight of the embeddings' cosines, standardised over the turns that the filters allow."""
+    lexical: float = 1.0
+    """Weight of BM25, standardised likewise."""
+    k1: float = 1.2
+    """BM25: how soon repetition stops to count."""
+    b: float = 0.75
+    """BM25: how much the length of a turn counts."""
+    lateral: tuple[float, ...] = (0.5, 0.25)
+    """What a turn lends the turns 1, 2, … before and after it in its session (ours)."""
+    policy: Policy = "top-down"
+    """Which way relevance moves through the segment tree."""
+    decay: float = 0.5
+    """α: what is left of relevance after each hop."""
+    horizon: int = 1
+    """Hops at most."""
+    by_height: bool = False
+    """Count a hop for each height that a link climbs, as in the paper's uncompressed tree."""
+    tree: float = 0.0
+    """Weight, in the fused view, of what a turn inherits from the segments above it."""
+
+    def __post_init__(self) -> None:
+        policies = ("none", "top-down", "bottom-up")
+        _check(self.policy in policies, "policy", self.policy, f"one of {', '.join(policies)}")
+        for name in ("dense", "lexical", "tree", "k1", "decay"):
+            value = getattr(self, name)
+            _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
+        _check(0 <= self.b <= 1, "b", self.b, "from 0 to 1")
+        _check(isinstance(self.horizon, int) and 0 <= self.horizon <= 64, "horizon", self.horizon, "0 to 64")
+        fine = isinstance(self.lateral, tuple) and len(self.lateral) <= 64
+        _check(fine and all(0 <= w < 1e6 for w in self.lateral), "lateral", self.lateral, "numbers from 0")
+        _check(self.dense + self.lexical > 0, "dense", self.dense, "dense and lexical must not both be 0")

@@ -1,0 +1,77 @@
+"""Signals: what each channel says of every turn, on one scale.
+
+A signal is a column of scores, float32 of shape (rows,). Dense and lexical scores are standardised over the
+turns that the filters allow, so that their weights mean the same in every memory; what a turn lends its
+neighbours and what it inherits from the tree is computed from them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hmem_core.columns.scanning import all_scores
+from hmem_core.options import ReadingOptions
+from hmem_core.segments.scoring import covered, node_scores, propagated
+from hmem_core.state import View
+from hmem_kernels import frozen
+from hmem_kernels.propagate import propagate_along
+from hmem_kernels.select import add_standardised
+
+__all__ = ["Signals", "cosines", "dense", "inherited", "lateral", "lexical", "standardised", "words"]
+
+FloatArray = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.uint8]
+Signals = dict[str, FloatArray]
+"""Columns of scores by the name of their signal; a turn's score is their sum."""
+
+_NO_HEIGHTS = frozen(np.empty(0, np.int32))
+
+
+def standardised(scores: FloatArray, allowed: Mask, weight: float) -> FloatArray:
+    """`weight` times the distance from the mean in standard deviations; 0 for what is not allowed."""
+    total = np.zeros_like(scores)
+    add_standardised(frozen(scores), frozen(allowed), float(weight), total)
+    return total
+
+
+def cosines(view: View, query: FloatArray) -> FloatArray:
+    """The cosine of every turn with the query."""
+    return all_scores(view.vectors, query)
+
+
+def words(view: View, query: str, allowed: Mask, options: ReadingOptions) -> FloatArray:
+    """BM25 of every allowed turn."""
+    narrow = view.narrow
+    hashes = view.analyzer.query(query)
+    return view.postings.bm25(hashes, narrow["length"], narrow["live"], allowed, k1=options.k1, b=options.b)
+
+
+def dense(view: View, query: FloatArray, allowed: Mask, options: ReadingOptions) -> FloatArray:
+    """The embeddings' part."""
+    return standardised(cosines(view, query), allowed, options.dense)
+
+
+def lexical(view: View, query: str, allowed: Mask, options: ReadingOptions) -> FloatArray:
+    """The words' part."""
+    return standardised(words(view, query, allowed, options), allowed, options.lexical)
+
+
+def lateral(view: View, scores: FloatArray, options: ReadingOptions) -> FloatArray:
+    """What the turns before and after each in its session lend it of their `scores` (ours)."""
+    lent = np.zeros((1, view.rows), np.float32)
+    weights = frozen(np.array(options.lateral, np.float32))
+    for link in (view.narrow["previous"], view.next):
+        propagate_along(frozen(scores[np.newaxis]), frozen(link), _NO_HEIGHTS, weights, lent)
+    result: FloatArray = lent[0]
+    return result
+
+
+def inherited(view: View, scores: FloatArray, allowed: Mask, options: ReadingOptions) -> FloatArray:
+    """What each turn inherits from the segments above it; a segment scores the mean of its allowed turns."""
+    if not options.tree or not view.rows:
+        return np.zeros_like(scores)
+    counts = np.maximum(covered(view.tree, allowed), 1).astype(np.float32)
+    means = node_scores(view.tree, scores, norm=counts)
+    gained = propagated(view.tree, means, view.narrow["live"], options)
+    return np.float32(options.tree) * gained[view.tree.leaf]

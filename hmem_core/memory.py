@@ -120,6 +120,14 @@ def _journal(directory: Path, create: bool) -> Journal:
     path = directory / JOURNAL_FILE
     if directory.exists() and not directory.is_dir():
         raise StorageError(f"{directory} is a file; a memory is a directory, so give another name")
+    if checkpoints_of(directory).newest() is not None:
+        # There was a journal: a new one in place of one that was lost or emptied would hide the loss.
+        if not path.exists():
+            raise Damaged(
+                f"the journal {path} is gone, although there are checkpoints beside it; put it back from a "
+                f"backup, or delete {directory} to start anew"
+            )
+        create = False
     if not create and not path.exists():
         raise MemoryNotFound(
             f"there is no memory at {directory}; check the path, or open it with create=True"

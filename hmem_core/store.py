@@ -55,13 +55,21 @@ def checkpoints_of(directory: Path) -> Checkpoints:
 
 
 def _objection(journal: Journal, manifest: Manifest) -> str | None:
-    """What keeps the checkpoint of that manifest from being used with `journal`."""
+    """What keeps the checkpoint of that manifest from being used with `journal`.
+
+    Raises:
+        Damaged: it is the journal that is wrong.
+    """
     position = journal.position()
     created = journal.fetch([1])[0].entry
     if not isinstance(created, MemoryCreated) or manifest.memory != created.memory:
         return "it belongs to another memory"
     if manifest.seq > position.head:
-        return f"it is at entry {manifest.seq}, the journal ends at {position.head}"
+        raise Damaged(
+            f"the journal ends at entry {position.head}, but a checkpoint was made at entry {manifest.seq}: "
+            "the entries between are lost; put the journal back from a backup, or delete the checkpoints "
+            "beside it to go on without them"
+        )
     if manifest.seq < position.rewritten:
         return f"entries were rewritten at {position.rewritten}, after it was made"
     if manifest.last != _hash(journal, manifest.seq):
@@ -80,8 +88,8 @@ def verify(journal: Journal, checkpoints: Checkpoints | None) -> Verified:
     def unusable(manifest: Manifest) -> str | None:
         try:
             return _objection(journal, manifest)
-        except Damaged:
-            return "the journal it must agree with is damaged"
+        except Damaged as error:
+            return str(error)
 
     reports = [] if checkpoints is None else checkpoints.verify(unusable)
     return Verified(

@@ -174,9 +174,16 @@ def _maxsim(model: OnnxEncoder, conversation: locomo_data.Conversation) -> Float
 
 
 def _maxsim_of(question: FloatArray, turns: TokenStates) -> FloatArray:
-    best = np.maximum.reduceat(question @ turns.vectors.T, turns.offsets[:-1], axis=1)
-    mean: FloatArray = best.mean(axis=0)
+    mean: FloatArray = _best_of(question @ turns.vectors.T, turns.offsets).mean(axis=0)
     return mean
+
+
+def _best_of(scores: FloatArray, offsets: npt.NDArray[np.int64]) -> FloatArray:
+    """The largest of each run of columns; -inf for a run of none."""
+    filled = np.diff(offsets) > 0
+    best = np.full((len(scores), len(filled)), -np.inf, dtype=np.float32)
+    best[:, filled] = np.maximum.reduceat(scores, offsets[:-1][filled], axis=1)
+    return best
 
 
 def _realmem_recall(model: OnnxEncoder, paths: Iterable[Path]) -> dict[str, float]:
@@ -185,9 +192,8 @@ def _realmem_recall(model: OnnxEncoder, paths: Iterable[Path]) -> dict[str, floa
     for path in paths:
         sessions, queries = realmem_data.load(path)
         turns = model.embed([f"{speaker}: {text}" for session in sessions for speaker, text in session.turns])
-        starts = np.cumsum([0, *(len(session.turns) for session in sessions)])[:-1]
-        similarity = model.embed([query.text for query in queries]) @ turns.T
-        scores = np.maximum.reduceat(similarity, starts, axis=1)
+        offsets = np.cumsum([0, *(len(session.turns) for session in sessions)])
+        scores = _best_of(model.embed([query.text for query in queries]) @ turns.T, offsets)
         for query, row in zip(queries, scores, strict=True):
             order = np.argsort(-row[: query.before], kind="stable").tolist()
             for cut, shares in found.items():

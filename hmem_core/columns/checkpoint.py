@@ -98,9 +98,14 @@ class Checkpoints:
         """Names of finished checkpoints, newest first."""
         try:
             found = os.listdir(self._directory)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted((name for name in found if name.isdigit()), reverse=True)
+
+    def newest(self) -> int | None:
+        """Sequence number of the newest checkpoint, whole or not; None if there is none."""
+        names = self._names()
+        return int(names[0]) if names else None
 
     def load(self, usable: Callable[[Manifest], str | None]) -> Loaded | None:
         """The newest checkpoint that is whole and that `usable` has no objection to.

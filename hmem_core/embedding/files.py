@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from hmem_core.embedding.tokens import TokenizerFile
@@ -180,14 +181,17 @@ def _first(directory: Path, *names: str) -> Path:
     raise EncoderMissing(f"{directory} has none of {', '.join(names)}; {_REMEDY}")
 
 
-def _settings(path: Path) -> Any:
-    """What a JSON file says; an empty dict if there is none."""
+def _settings(path: Path, default: Any = MappingProxyType({})) -> Any:
+    """What a JSON file says, which is of the kind of `default`; that if there is no file."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}
+        return default
     except ValueError as error:
         raise EncoderError(f"{path} is not JSON: {error}") from error
+    if isinstance(content, list) != isinstance(default, list) or not isinstance(content, (dict, list)):
+        raise EncoderError(f"{path} holds {type(content).__name__} where settings were expected")
+    return content
 
 
 def _window(directory: Path, config: Any, words: Any) -> int:
@@ -200,19 +204,21 @@ def _window(directory: Path, config: Any, words: Any) -> int:
 
 def _modules(directory: Path) -> tuple[Pooling, int | None, bool]:
     """Pooling, its width, and whether a layer follows it, as sentence-transformers describe it."""
-    modules = _settings(directory / "modules.json") or [{"path": "1_Pooling", "type": "Pooling"}]
-    kinds = {str(module["type"]).rpartition(".")[2]: module["path"] for module in modules}
+    modules = _settings(directory / "modules.json", [{"path": "1_Pooling", "type": "Pooling"}])
+    kinds = {str(module.get("type")).rpartition(".")[2]: module.get("path", "") for module in modules}
     whole = not kinds.keys() <= {"Transformer", "Pooling", "Normalize"}
-    pooling = _settings(directory / kinds.get("Pooling", "1_Pooling") / "config.json")
-    chosen = [mode for mode, wanted in pooling.items() if mode.startswith("pooling_mode_") and wanted]
-    width = pooling.get("word_embedding_dimension")
-    if chosen in ([], ["pooling_mode_mean_tokens"]):
-        return "mean", width, whole
-    if chosen == ["pooling_mode_cls_token"]:
-        return "cls", width, whole
-    raise EncoderError(
-        f"{directory} asks for {' and '.join(chosen)}; only mean and cls pooling are known here"
-    )
+    settings = _settings(directory / kinds.get("Pooling", "1_Pooling") / "config.json")
+    # One switch a mode in older files, the name of the mode in newer ones.
+    chosen = [
+        _POOLING.get(key, key) for key, on in settings.items() if key.startswith("pooling_mode_") and on
+    ]
+    mode = "+".join(chosen) or settings.get("pooling_mode", "mean")
+    if mode not in ("mean", "cls"):
+        raise EncoderError(f"{directory} asks for the pooling {mode}; only mean and cls are known here")
+    return "cls" if mode == "cls" else "mean", settings.get("word_embedding_dimension"), whole
+
+
+_POOLING = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 
 
 def _external_data(model: Path) -> list[Path]:

@@ -10,6 +10,7 @@ A model needs one of the two. Where it gives no sentence vectors they are pooled
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,6 +122,10 @@ class Model:
 
 
 def _load(files: ModelFiles, threads: int) -> InferenceSession:
+    # From 1.29 on, importing onnxruntime starts a thread that reports usage to its maker, writes a device id
+    # below the home directory, and makes every forked child hang when it exits. An offline library does none
+    # of that unless its user has set the variable otherwise.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -102,7 +102,8 @@ class Vocabulary:
         encoded = self._tokenizer.encode(_clean(text), add_special_tokens=False)
         ids: IdArray = np.array(encoded.ids, dtype=np.int32)
         # A tokenizer whose vocabulary is searched as a whole (Unigram) finds "</s>" in a text all the same.
-        return ids[~np.isin(ids, self._special)] if np.isin(ids, self._special).any() else ids
+        special = np.isin(ids, self._special)
+        return ids[~special] if special.any() else ids
 
     def chunks(self, text: str, size: int) -> list[IdArray]:
         """A text in consecutive chunks of at most `size` content ids, none for a text without content.

@@ -67,10 +67,11 @@ def ingest(
             if progress is not None:
                 progress(done)
     except BaseException as error:
-        error.add_note(
-            f"{done.messages:,} messages were dealt with before: {done.added:,} added, {done.known:,} known, "
-            f"{done.skipped:,} skipped; importing again goes on from there"
-        )
+        if done.messages:
+            error.add_note(
+                f"{done.messages:,} messages before it were dealt with: {done.added:,} added, {done.known:,} "
+                f"known, {done.skipped:,} skipped; importing again goes on from there"
+            )
         raise
     return done
 

@@ -90,7 +90,7 @@ def _time(value: Any, where: str) -> dt.datetime:
     # Not strptime: its names of months depend on the locale of the process.
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
     try:
-        if found is None:
+        if found is None or not 1 <= int(found[1]) <= 12:
             raise ValueError(value)
         hour, minute, half, day, month, year = found.groups()
         hours = int(hour) % 12 + (12 if half in "pP" else 0)

@@ -12,18 +12,15 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, get_args
 
 import xxhash
 
 from hmem_core.errors import InvalidInput
 from hmem_core.ingest import locomo
-from hmem_core.ingest.source import Item, Source
+from hmem_core.ingest.source import Format, Item, Source
 
-__all__ = ["FORMATS", "Format", "read"]
-
-Format = Literal["jsonl", "json", "locomo"]
-FORMATS: tuple[Format, ...] = ("jsonl", "json", "locomo")
+__all__ = ["read"]
 
 
 def read(
@@ -47,8 +44,8 @@ def read(
         InvalidInput: the stream holds something else, or not that sample. Of JSON Lines, a bad line raises
             when it is reached.
     """
-    if format not in (None, *FORMATS):
-        raise InvalidInput(f"format={format!r} is not known; the formats are {', '.join(FORMATS)}")
+    if format not in (None, *get_args(Format)):
+        raise InvalidInput(f"format={format!r} is not known; the formats are {', '.join(get_args(Format))}")
     number, line = _first_line(stream)
     if format is None:
         is_document = line.lstrip().startswith(b"[") or locomo.fits(_lenient(line))

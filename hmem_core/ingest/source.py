@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-__all__ = ["Item", "Source"]
+__all__ = ["Format", "Item", "Source"]
+
+Format = Literal["jsonl", "json", "locomo"]
 
 
 class Item(NamedTuple):
@@ -19,7 +21,7 @@ class Item(NamedTuple):
 class Source(NamedTuple):
     """The messages of one file."""
 
-    format: str
+    format: Format
     items: Iterator[Item]
     total: int | None
     """How many items there are at most; None if that is not known before they are read."""

@@ -43,6 +43,8 @@ class MemoryCreated(_Base, frozen=True, kw_only=True):
     """Always the first entry."""
 
     schema: int
+    language: str
+    """How words in Latin script are stemmed."""
     memory: str
     """Random identity of the memory (hexadecimal): ties checkpoints to their journal."""
     encoder: EncoderIdentity
@@ -72,12 +74,16 @@ class TurnAdded(_Base, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     vector: bytes
     """The embedding, little-endian float16."""
+    height: int
+    """Where the turn was attached to the segment tree: 0 for the first turn, else 1 to one above the root."""
 
 
 class TurnErased(_Base, frozen=True, kw_only=True):
-    """What a forgotten turn leaves behind in place of its `TurnAdded`: its number, nothing it said."""
+    """What a forgotten turn leaves behind in place of its `TurnAdded`: its number and its place in the tree,
+    nothing it said."""
 
     id: int
+    height: int
 
 
 class TurnsForgotten(_Base, frozen=True, kw_only=True):
@@ -118,5 +124,5 @@ def decode(body: bytes) -> Entry:
 def erase(entry: Entry, forgotten: Set[int]) -> Entry:
     """What must remain of `entry` once the turns `forgotten` are gone; `entry` itself if it names none."""
     if isinstance(entry, TurnAdded) and entry.id in forgotten:
-        return TurnErased(recorded=entry.recorded, id=entry.id)
+        return TurnErased(recorded=entry.recorded, id=entry.id, height=entry.height)
     return entry

@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from hmem_core.embedding.files import MAX_WINDOW, in_directory
 from hmem_core.embedding.onnx import OnnxEncoder
+from hmem_core.embedding.tokens import MAX_CHUNKS
 from hmem_core.errors import EncoderError, EncoderMissing, InvalidInput
 from tests.embedding import tiny
 
@@ -98,9 +99,21 @@ def test_settings_that_are_not_json_are_named(tmp_path: Path) -> None:
         in_directory(tmp_path)
 
 
-def test_cls_pooling(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("config.json", []), ("tokenizer_config.json", 3), ("modules.json", {}), ("1_Pooling/config.json", "x")],
+)
+def test_settings_of_the_wrong_kind_are_named(tmp_path: Path, file: str, content: object) -> None:
     tiny.write_directory(tmp_path)
-    tiny.write_json(tmp_path / "1_Pooling" / "config.json", {"pooling_mode_cls_token": True})
+    tiny.write_json(tmp_path / file, content)
+    with pytest.raises(EncoderError, match=f"{file} holds"):
+        in_directory(tmp_path)
+
+
+@pytest.mark.parametrize("settings", [{"pooling_mode_cls_token": True}, {"pooling_mode": "cls"}])
+def test_cls_pooling(tmp_path: Path, settings: dict[str, object]) -> None:
+    tiny.write_directory(tmp_path)
+    tiny.write_json(tmp_path / "1_Pooling" / "config.json", settings)
     cls = tiny.table()[2]
     np.testing.assert_allclose(encoder(tmp_path).embed(["dog"])[0], cls / np.linalg.norm(cls), atol=1e-6)
 
@@ -118,10 +131,18 @@ def test_the_pooling_module_is_found_by_name(tmp_path: Path) -> None:
     assert in_directory(tmp_path).pooling == "cls"
 
 
-def test_unknown_pooling_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"pooling_mode_max_tokens": True}, "pooling_mode_max_tokens"),
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, r"cls\+mean"),
+        ({"pooling_mode": "lasttoken"}, "lasttoken"),
+    ],
+)
+def test_unknown_pooling_is_refused(tmp_path: Path, settings: dict[str, object], named: str) -> None:
     tiny.write_directory(tmp_path)
-    tiny.write_json(tmp_path / "1_Pooling" / "config.json", {"pooling_mode_max_tokens": True})
-    with pytest.raises(EncoderError, match="pooling_mode_max_tokens"):
+    tiny.write_json(tmp_path / "1_Pooling" / "config.json", settings)
+    with pytest.raises(EncoderError, match=named):
         in_directory(tmp_path)
 
 
@@ -238,6 +259,14 @@ def test_a_text_beyond_the_window_is_the_weighted_mean_of_its_chunks(tmp_path: P
     total = sum(len(chunk) * vector for chunk, vector in zip(chunks, vectors, strict=True))
     found = encoder(tmp_path).embed(["the cat sat on a mat and dog"])[0]
     np.testing.assert_allclose(found, total / np.linalg.norm(total), atol=1e-6)
+
+
+def test_a_message_of_megabytes_is_embedded_by_a_sample(tmp_path: Path) -> None:
+    tiny.write_directory(tmp_path)
+    sentence = "the cat sat on a mat and dog ran far "
+    found = encoder(tmp_path).embed([sentence * 150_000, sentence])
+    assert found[0] @ found[1] > 0.9
+    assert len(encoder(tmp_path).token_states([sentence * 150_000]).ids) == MAX_CHUNKS * (MAX_WINDOW - 2)
 
 
 def test_token_states_are_unit_rows_without_the_frame(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class Child:
 
     def __init__(self, words: BinaryIO) -> None:
         self._words = words
+        self._heard: list[Any] = []
         self.pid: int = json.loads(words.readline())["pid"]
         self.status: int | None = None
         """How the process ended, as `os.waitstatus_to_exitcode` has it; None before `said`."""
@@ -46,16 +47,22 @@ class Child:
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
+    def hear(self) -> bool:
+        """Wait until the task yields once more; False if it ended instead."""
+        line = self._words.readline()
+        assert line, "the nursery died"
+        word = json.loads(line)
+        if "exit" in word:
+            self.status = word["exit"]
+            return False
+        self._heard.append(word["said"])
+        return True
+
     def said(self) -> list[Any]:
         """Wait for the end; everything that the task yielded."""
-        words = []
-        for line in self._words:
-            word = json.loads(line)
-            if "exit" in word:
-                self.status = word["exit"]
-                return words
-            words.append(word["said"])
-        raise AssertionError("the nursery died")
+        while self.status is None and self.hear():
+            pass
+        return self._heard
 
 
 class Nursery:

@@ -55,14 +55,16 @@ def test_a_scrub_killed_at_any_point_is_finished_by_the_next_opening(tmp_path: P
     rng = random.Random(0)
     interrupted = 0
     with Nursery(forget) as nursery:
-        for number in range(8):
+        for number in range(10):
             path = tmp_path / f"journal {number}"
             journal = SqliteJournal(path, create=True, synchronous="normal")
             journal.append(0, [turn("they moved to Porto", id=seq) for seq in range(1, 2000)])
             journal.close()
 
             child = nursery.start(forget, str(path))
-            time.sleep(rng.uniform(0.005, 0.06))
+            if number % 2:  # into the scrub, else anywhere
+                child.hear()
+            time.sleep(rng.uniform(0, 0.02))
             child.kill()
             interrupted += child.said() == ["rewritten"]
 

@@ -1,0 +1,1 @@
+"""The commands of `hmem`: plain functions that parse, call one method of `Memory`, and print."""

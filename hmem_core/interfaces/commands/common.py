@@ -1,0 +1,46 @@
+"""How commands open a memory, print, and end with nothing found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+import hmem_core as hmem
+from hmem_core import times
+from hmem_core.interfaces.exits import Exit, note
+
+if TYPE_CHECKING:
+    from hmem_core.interfaces.output import Output
+
+__all__ = ["end", "open_memory", "output"]
+
+
+def open_memory(location: Path, encoder: str | None, tz: str, *, create: bool = False) -> hmem.Memory:
+    """The memory at `location`.
+
+    Raises:
+        MemoryNotFound: there is none, and not `create`.
+    """
+    try:
+        return hmem.open(location, encoder=encoder, tz=tz, create=create)
+    except hmem.MemoryNotFound as error:
+        raise hmem.MemoryNotFound(
+            f"there is no memory at {location}; name another with --memory or HMEM_MEMORY, "
+            "or make one with `hmem add` or `hmem import`"
+        ) from error
+
+
+def output(json: bool, tz: str = "UTC") -> Output:
+    """Where the command's results go."""
+    from hmem_core.interfaces.output import Output  # rich is not imported for --help
+
+    return Output(json=json, tz=times.zone(tz))
+
+
+def end(found: object, message: str) -> None:
+    """Exit with 1 and a remark where nothing was found."""
+    if not found:
+        note(message)
+        raise typer.Exit(Exit.NOTHING)

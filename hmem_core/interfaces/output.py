@@ -1,0 +1,230 @@
+"""What commands print: for eyes on a terminal, tab-separated lines into a pipe, or JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
+
+if TYPE_CHECKING:
+    from hmem_core.ingest.bulk import Ingested
+
+__all__ = ["Output", "printable"]
+
+_LONGEST = 600
+"""Characters of a text that a list on a terminal shows; `hmem get` shows all."""
+
+# Stored text must not move the cursor, change colours or ring the bell of whoever lists it.
+_CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), "\ufffd")
+_INVISIBLE = {**_CONTROLS, **dict.fromkeys((0x09, 0x0A, 0x0D, 0x85, 0x2028, 0x2029), " ")}
+
+
+def printable(text: str, longest: int | None = None) -> str:
+    """`text` on one line without control characters, cut to `longest` characters."""
+    line = text.translate(_INVISIBLE)
+    return line if longest is None or len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
+class Output:
+    """Where a command's results go."""
+
+    def __init__(self, *, json: bool, tz: dt.tzinfo = dt.UTC) -> None:
+        self.json = json
+        self.console = Console(highlight=False, markup=False, emoji=False)
+        self._tz = tz
+
+    def record(self, record: Any) -> None:
+        """One JSON document on a line."""
+        typer.echo(msgspec.json.encode(record))
+
+    def line(self, text: str) -> None:
+        """A line of plain text."""
+        typer.echo(text)
+
+    def time(self, at: dt.datetime | None) -> str:
+        """A time: short on a terminal, exact in a pipe."""
+        if at is None:
+            return ""
+        local = at.astimezone(self._tz)
+        return f"{local:%Y-%m-%d %H:%M}" if self.console.is_terminal else local.isoformat()
+
+    def added(self, added: Added) -> None:
+        if self.json:
+            return self.record(added)
+        new = set(added.new)
+        self._table([[str(id), "stored" if id in new else "known already"] for id in added.ids], ("id", ""))
+        for skipped in added.skipped:
+            typer.echo(f"hmem: not stored: {skipped.reason}", err=True)
+        return None
+
+    def imported(self, name: str, format: str, done: Ingested) -> None:
+        if self.json:
+            return self.record({"file": name, "format": format, **msgspec.structs.asdict(done)})
+        counts = f"{done.added:,} added, {done.known:,} known already, {done.skipped:,} skipped"
+        return self.line(f"{printable(name)}: {counts}")
+
+    def forgotten(self, forgotten: Forgotten) -> None:
+        if self.json:
+            return self.record(forgotten)
+        rows = [[str(id), "forgotten"] for id in forgotten.ids]
+        rows += [[str(id), "forgotten before"] for id in forgotten.already]
+        return self._table(rows, ("id", "")) if rows else None
+
+    def context(self, context: Context) -> None:
+        if self.json:
+            return self.record(context)
+        text = context.text
+        if self.console.is_terminal:
+            text = "\n".join(line.translate(_CONTROLS) for line in text.expandtabs().split("\n"))
+        return self.line(text) if text else None
+
+    @contextmanager
+    def progress(self, label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """A bar on stderr while the block runs, if that is a terminal; call it with how much is done."""
+        console = Console(stderr=True)
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        ) as bar:
+            task = bar.add_task(escape(printable(label)), total=total)
+            yield lambda done: bar.update(task, completed=done)
+
+    def hits(self, hits: Sequence[Evidence]) -> None:
+        if self.json:
+            return self._records(hits)
+        rows = [
+            [str(hit.turns[0]), f"{hit.score:.3f}", self.time(hit.at), hit.speaker or hit.role, hit.text]
+            for hit in hits
+        ]
+        columns = ["id", "score", "time", "speaker", "text"]
+        if any(hit.signals is not None for hit in hits):
+            columns.insert(4, "signals")
+            for row, hit in zip(rows, hits, strict=True):
+                row.insert(4, " ".join(f"{name}={part:.3f}" for name, part in (hit.signals or {}).items()))
+        return self._table(rows, columns)
+
+    def turns(self, turns: Sequence[Turn]) -> None:
+        if self.json:
+            return self._records(turns)
+        rows = [
+            [str(turn.id), self.time(turn.at), turn.session or "", turn.speaker or turn.role, turn.text]
+            for turn in turns
+        ]
+        return self._table(rows, ("id", "time", "session", "speaker", "text"))
+
+    def turn(self, turn: Turn) -> None:
+        """Everything of one turn: its fields, a blank line, and its text as it was said."""
+        if self.json:
+            return self.record(turn)
+        self.fields(
+            {
+                "id": turn.id,
+                "time": self.time(turn.at),
+                "role": turn.role,
+                "speaker": turn.speaker,
+                "session": turn.session,
+                "key": turn.key,
+                "metadata": msgspec.json.encode(turn.metadata).decode() if turn.metadata else None,
+            }
+        )
+        if self.console.is_terminal:
+            lines = (line.translate(_CONTROLS) for line in turn.text.expandtabs().split("\n"))
+            return self.line("\n" + "\n".join(lines))
+        return self.line("\n" + turn.text)
+
+    def stats(self, stats: Stats) -> None:
+        if self.json:
+            return self.record(stats)
+        checkpoint = "none" if stats.checkpoint is None else f"at entry {stats.checkpoint:,}"
+        return self.fields(
+            {
+                "memory": stats.location,
+                "turns": f"{stats.turns:,}",
+                "forgotten": f"{stats.forgotten:,}",
+                "sessions": f"{stats.sessions:,}",
+                "speakers": f"{stats.speakers:,}",
+                "first": self.time(stats.first),
+                "last": self.time(stats.last),
+                "entries": f"{stats.seq:,}",
+                "checkpoint": checkpoint,
+                "on disk": _size(stats.disk_bytes),
+                "in memory": _size(stats.memory_bytes),
+                "mapped": _size(stats.mapped_bytes),
+                "encoder": str(stats.encoder),
+            }
+        )
+
+    def verified(self, verified: Verified) -> None:
+        if self.json:
+            return self.record({"sound": verified.sound, **msgspec.structs.asdict(verified)})
+        verdict = f"damaged, {len(verified.problems)} problems" if verified.problems else "sound"
+        self.line(f"journal: {verdict}; {verified.entries:,} entries are as they were written")
+        for problem in verified.problems:
+            self.line(f"  {printable(problem)}")
+        for checkpoint in verified.checkpoints:
+            if checkpoint.problem is None:
+                self.line(f"checkpoint {checkpoint.name}: sound, at entry {checkpoint.seq:,}")
+            else:
+                self.line(
+                    f"checkpoint {checkpoint.name}: not usable, {printable(checkpoint.problem)}; "
+                    "nothing is lost, the next opening replays the journal instead"
+                )
+        return None
+
+    def _records(self, records: Iterable[Any]) -> None:
+        for record in records:
+            self.record(record)
+
+    def _table(self, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
+        """Rows with aligned columns on a terminal; without a header and tab-separated in a pipe."""
+        if not self.console.is_terminal:
+            sys.stdout.writelines("\t".join(map(printable, row)) + "\n" for row in rows)
+            return
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for name in columns:
+            numeric = name in ("id", "score")
+            table.add_column(
+                name,
+                justify="right" if numeric else "left",
+                no_wrap=name != "text",
+                style=_STYLES.get(name, ""),
+            )
+        for row in rows:
+            table.add_row(*(Text(printable(cell, _LONGEST)) for cell in row))
+        self.console.print(table)
+
+    def fields(self, fields: dict[str, Any]) -> None:
+        """Names and values, one a line."""
+        for name, value in fields.items():
+            if value is not None:
+                text = printable(str(value))
+                self.line(f"{name:<10}  {text}" if self.console.is_terminal else f"{name}\t{text}")
+
+
+_STYLES = {"id": "cyan", "score": "green", "time": "dim", "speaker": "bold", "session": "dim"}
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

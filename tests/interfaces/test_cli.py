@@ -1,0 +1,305 @@
+"""The commands, one by one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+import hmem_core as hmem
+from tests.interfaces.conftest import Run
+
+
+def documents(result: Result) -> list[Any]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def rows(result: Result) -> list[list[str]]:
+    return [line.split("\t") for line in result.stdout.splitlines()]
+
+
+@pytest.fixture
+def filled(run: Run) -> Run:
+    """`run`, on a memory of four turns."""
+    messages = [
+        {"content": "the kettle whistles", "speaker": "Ann", "session": "s1", "at": "2026-01-01T10:00Z"},
+        {"content": "rain on the roof", "speaker": "Ben", "session": "s1", "at": "2026-01-02T10:00Z"},
+        {"content": "kettle\tand\nroof", "session": "s2", "at": "2026-02-01T10:00Z", "metadata": {"n": 3}},
+        {
+            "content": "a quiet morning",
+            "session": "s2",
+            "at": "2026-02-02T10:00Z",
+            "metadata": {"n": 5},
+            "key": "q",
+        },
+    ]
+    lines = "".join(json.dumps(message) + "\n" for message in messages)
+    assert run("import", "-", input=lines).exit_code == 0
+    return run
+
+
+# -- add ---------------------------------------------------------------------------------------------
+
+
+def test_add_makes_a_memory_and_remembers(run: Run, place: Path) -> None:
+    result = run(
+        "add", "We moved", "--session", "s", "--speaker", "Ann", "--role", "assistant",
+        "--at", "2026-03-02T10:00", "--key", "k", "--tz", "Europe/Lisbon",
+        "--metadata", "n=3", "--metadata", "word=three", "--metadata", 'deep={"a": [1]}',
+    )  # fmt: skip
+    assert (result.exit_code, result.stdout) == (0, "0\tstored\n")
+    (turn,) = documents(run("turns", "--json"))
+    assert turn == {
+        "text": "We moved",
+        "role": "assistant",
+        "speaker": "Ann",
+        "session": "s",
+        "at": "2026-03-02T10:00:00Z",
+        "key": "k",
+        "part": 0,
+        "metadata": {"n": 3, "word": "three", "deep": {"a": [1]}},
+        "id": 0,
+    }
+    assert run("add", "We moved", "--key", "k").stdout == "0\tknown already\n"
+    assert place.is_dir()
+
+
+@pytest.mark.parametrize("arguments", [[], ["-"]])
+def test_add_takes_all_of_stdin_as_one_turn(run: Run, arguments: list[str]) -> None:
+    assert run("add", *arguments, input="\ufeffone\ntwo ✓\n").exit_code == 0
+    assert documents(run("get", "0", "--json"))[0]["text"] == "one\ntwo ✓"
+
+
+def test_add_stores_nothing_that_has_no_meaning(run: Run) -> None:
+    for arguments, stdin, complaint in [
+        (["  "], "", "no text"),
+        ([], "", "no text"),
+        ([], b"\xff", "not UTF-8"),
+        (["a", "--at", "soon"], "", "ISO 8601"),
+        (["a", "--metadata", "n"], "", "FIELD=VALUE"),
+        (["a", "--metadata", "n=1", "--metadata", "n=2"], "", "'n' twice"),
+        (["a", "--tz", "Mars/Base"], "", "time zone"),
+        (["two", "words"], "", "unexpected"),
+    ]:
+        result = run("add", *arguments, input=stdin)
+        assert result.exit_code == 2, arguments
+        assert complaint in result.stderr
+        assert result.stdout == ""
+
+
+# -- import ------------------------------------------------------------------------------------------
+
+
+def test_import_again_adds_nothing(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    file.write_text('{"content": "one"}\n{"role": "system", "content": "be kind"}\n"two"\n')
+    assert run("import", file).stdout == f"{file}: 2 added, 0 known already, 1 skipped\n"
+    again = run("import", file, "--json")
+    assert documents(again) == [{"file": str(file), "format": "jsonl", "added": 0, "known": 2, "skipped": 1}]
+
+
+def test_import_takes_several_files_and_tells_them_apart(run: Run, tmp_path: Path) -> None:
+    locomo = {
+        "sample_id": "walk",
+        "conversation": {
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "Hello"}],
+        },
+    }
+    (tmp_path / "a.json").write_text(json.dumps([locomo]))
+    (tmp_path / "b.json").write_text(json.dumps([{"content": "one"}]))
+    done = run("import", tmp_path / "a.json", tmp_path / "b.json", "--session", "s", "--json")
+    assert [document["format"] for document in documents(done)] == ["locomo", "json"]
+    assert [turn["session"] for turn in documents(run("turns", "--json"))] == ["session_1", "s"]
+    assert documents(run("get", "--key", "walk:D1:1", "--json"))[0]["at"] == "2023-05-08T13:56:00Z"
+
+
+def test_import_says_what_was_stored_before_an_error(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    file.write_text('"one"\n\n{"content": 1}\n')
+    result = run("import", file)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert f"content of line 3 of {file}" in result.stderr
+    assert "1 added" in result.stderr
+    assert len(rows(run("turns"))) == 1
+
+
+@pytest.mark.parametrize("name", ["", "absent.jsonl"])
+def test_import_of_what_is_no_file_is_wrong_input(run: Run, tmp_path: Path, name: str) -> None:
+    result = run("import", tmp_path / name)
+    assert result.exit_code == 2
+    assert "cannot be read" in result.stderr
+
+
+# -- asking ------------------------------------------------------------------------------------------
+
+
+def test_search_in_a_pipe_is_a_line_a_hit(filled: Run) -> None:
+    found = rows(filled("search", "kettle roof"))
+    assert all(len(row) == 5 for row in found)
+    assert found[0][0] == "2"
+    assert found[0][2:] == ["2026-02-01T10:00:00+00:00", "user", "kettle and roof"]
+    scores = [float(row[1]) for row in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_search_in_json_is_an_object_a_line(filled: Run) -> None:
+    hits = documents(filled("search", "-", "-k", "2", "--json", "--explain", input="kettle roof\n"))
+    assert len(hits) == 2
+    assert hits[0]["text"] == "kettle\tand\nroof"
+    assert hits[0]["score"] == pytest.approx(sum(hits[0]["signals"].values()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ids"),
+    [
+        (["--where", "speaker=Ann"], [0]),
+        (["--where", 'speaker=["Ann", "Ben"]'], [0, 1]),
+        (["--where", "n=3"], [2]),
+        (["--where", 'n={"$gte": 4}'], [3]),
+        (["--where", '{"n": {"$gte": 3}}', "--where", "session=s2"], [2, 3]),
+        (["--between", "2026-01-02", "2026-02-01"], [1, 2]),
+        (["--since", "2026-02-01"], [2, 3]),
+        (["--until", "2026-01-01"], [0]),
+        (["--as-of", "3"], [0, 1]),
+    ],
+)
+def test_filters_mean_the_same_everywhere(filled: Run, arguments: list[str], ids: list[int]) -> None:
+    assert (
+        sorted(hit["turns"][0] for hit in documents(filled("search", "kettle", "--json", *arguments))) == ids
+    )
+    assert [turn["id"] for turn in documents(filled("turns", "--json", *arguments))] == ids
+    packed = documents(filled("context", "kettle", "--json", *arguments))[0]
+    assert sorted(line["turns"][0] for line in packed["lines"]) == ids
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--where", "speaker"], "FIELD=VALUE"),
+        (["--where", "n=1", "--where", "n=2"], "any of several"),
+        (["--where", 'n={"$near": 1}'], "unknown operator"),
+        (["--between", "2026-01-01", "2026-01-02", "--since", "2026-01-01"], "--between"),
+        (["--between", "2026-01-02", "2025-01-01"], "ends before it starts"),
+        (["--view", "sideways"], "views are"),
+        (["-k", "0"], "whole number"),
+        (["--as-of", "later"], "ISO 8601"),
+    ],
+)
+def test_filters_without_meaning_are_refused(filled: Run, arguments: list[str], complaint: str) -> None:
+    result = filled("search", "kettle", *arguments)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+
+
+@pytest.mark.parametrize("command", ["search", "context"])
+def test_nothing_found_is_1_and_says_so(filled: Run, command: str) -> None:
+    for extra in ([], ["--json"]):
+        result = filled(command, "kettle", "--where", "speaker=Zoe", *extra)
+        assert result.exit_code == 1
+        assert "nothing found" in result.stderr
+    assert filled(command, "  ").exit_code == 2
+
+
+def test_context_prints_what_a_prompt_takes(filled: Run) -> None:
+    text = filled("context", "kettle", "--max-tokens", "60", "--tz", "Asia/Tokyo").stdout
+    assert "[0] Thu 2026-01-01 19:00 Ann: the kettle whistles\n" in text
+    packed = documents(filled("context", "kettle", "--max-tokens", "60", "--json"))[0]
+    assert packed["tokens"] <= 60
+    tight = filled("context", "kettle", "--max-tokens", "1")
+    assert (tight.exit_code, tight.stdout) == (1, "")
+    assert "raise --max-tokens" in tight.stderr
+
+
+def test_turns_come_in_order_of_time(filled: Run) -> None:
+    listed = rows(filled("turns", "--session", "s2"))
+    assert listed == [
+        ["2", "2026-02-01T10:00:00+00:00", "s2", "user", "kettle and roof"],
+        ["3", "2026-02-02T10:00:00+00:00", "s2", "user", "a quiet morning"],
+    ]
+    assert filled("turns", "--session", "s9").exit_code == 1
+
+
+def test_get_shows_a_turn_whole(filled: Run) -> None:
+    head, _, text = filled("get", "2").stdout.partition("\n\n")
+    assert text == "kettle\tand\nroof\n"
+    assert 'metadata\t{"n":3}' in head
+    assert "speaker" not in head
+    assert documents(filled("get", "--key", "q", "--json"))[0]["id"] == 3
+    for arguments, code in [(["9"], 1), (["--key", "none"], 1), ([], 2), (["1", "--key", "q"], 2)]:
+        assert filled("get", *arguments).exit_code == code
+
+
+# -- forget ------------------------------------------------------------------------------------------
+
+
+def test_forget_erases_and_says_so_once(filled: Run) -> None:
+    assert filled("forget", "--id", "0", "--id", "1", "--yes").stdout == "0\tforgotten\n1\tforgotten\n"
+    again = filled("forget", "--id", "0", "-y")
+    assert (again.exit_code, again.stdout) == (1, "0\tforgotten before\n")
+    assert "forgotten already" in again.stderr
+    gone = filled("get", "0")
+    assert gone.exit_code == 1
+    assert "was forgotten" in gone.stderr
+    assert documents(filled("forget", "--session", "s2", "--before", "2026-02-02", "-y", "--json"))[0][
+        "ids"
+    ] == [2]
+    assert filled("forget", "--key", "none", "-y").exit_code == 1
+    assert filled("forget", "-y").exit_code == 2
+
+
+def test_forget_needs_a_yes_where_nobody_can_be_asked(filled: Run) -> None:
+    result = filled("forget", "--id", "0")
+    assert result.exit_code == 2
+    assert "--yes" in result.stderr
+    assert len(rows(filled("turns"))) == 4
+
+
+# -- keeping -----------------------------------------------------------------------------------------
+
+
+def test_stats_are_fields_or_a_record(filled: Run, place: Path) -> None:
+    assert ["turns", "4"] in rows(filled("stats"))
+    assert ["memory", str(place)] in rows(filled("stats"))
+    assert documents(filled("stats", "--json"))[0]["sessions"] == 2
+
+
+def test_verify_finds_what_is_damaged(filled: Run, place: Path) -> None:
+    with hmem.open(place) as memory:
+        memory.checkpoint()
+    sound = filled("verify")
+    assert sound.exit_code == 0
+    assert "journal: sound; 5 entries" in sound.stdout
+    assert documents(filled("verify", "--json"))[0]["sound"] is True
+
+    (checkpoint,) = (path for path in (place / "checkpoints").iterdir() if path.name.isdigit())
+    column = max((path for path in checkpoint.iterdir()), key=lambda path: path.stat().st_size)
+    data = bytearray(column.read_bytes())
+    data[len(data) // 2] ^= 1
+    column.write_bytes(data)
+    damaged = filled("verify")
+    assert damaged.exit_code == 4
+    assert "nothing is lost" in damaged.stdout
+
+    (place / "journal.sqlite").write_bytes(b"not a database" * 100)
+    lost = filled("verify", "--json")
+    assert lost.exit_code == 4
+    (report,) = documents(lost)
+    assert report["sound"] is False
+    assert report["problems"]
+    assert filled("search", "kettle").exit_code == 4
+
+
+def test_warm_compiles_and_loads(run: Run) -> None:
+    (warmed,) = documents(run("warm", "--json"))
+    assert "scan.scan_topk" in warmed["kernels"]
+    assert warmed["encoder"]["name"] == "hashed-32"
+    assert "kernels" in run("warm").stdout
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").stdout == f"hmem {hmem.__version__}\n"

@@ -35,7 +35,20 @@ import numpy.typing as npt
 
 from hmem_kernels._kernel import REORDER, frozen, kernel
 
-__all__ = ["Frontier", "Rule", "Tree", "attach", "auto_rule", "fixed_rule", "new_frontier", "new_tree"]
+__all__ = [
+    "COMPARED",
+    "DEPTH",
+    "NODES",
+    "TURNS",
+    "Frontier",
+    "Rule",
+    "Tree",
+    "attach",
+    "auto_rule",
+    "fixed_rule",
+    "new_frontier",
+    "new_tree",
+]
 
 FloatArray = npt.NDArray[np.float32]
 DoubleArray = npt.NDArray[np.float64]

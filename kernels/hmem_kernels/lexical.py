@@ -162,6 +162,16 @@ def bm25(
             posting = tail.earlier[posting]
 
 
+@kernel
+def _reverse(postings: Postings, first: int, last: int) -> None:
+    turns, weights = postings.turns, postings.weights
+    while first < last:
+        turns[first], turns[last] = turns[last], turns[first]
+        weights[first], weights[last] = weights[last], weights[first]
+        first += 1
+        last -= 1
+
+
 def _merge_examples() -> Iterator[tuple[Any, ...]]:
     for live in ([], [1, 0, 1, 1]):
         base, tail = _postings()
@@ -189,19 +199,15 @@ def merge_postings(live: MaskArray, base: Postings, tail: Tail, merged: Postings
                     merged.turns[size] = base.turns[p]
                     merged.weights[size] = base.weights[p]
                     size += 1
-        # The latest comes first and belongs last: count them, then place them from the end.
+        first = size
         posting = tail.latest[term]
         while posting >= 0:
             if not masked or live[np.uint32(tail.turns[posting])] != 0:
+                merged.turns[size] = tail.turns[posting]
+                merged.weights[size] = tail.weights[posting]
                 size += 1
             posting = tail.earlier[posting]
-        place = size
-        posting = tail.latest[term]
-        while posting >= 0:
-            if not masked or live[np.uint32(tail.turns[posting])] != 0:
-                place -= 1
-                merged.turns[place] = tail.turns[posting]
-                merged.weights[place] = tail.weights[posting]
-            posting = tail.earlier[posting]
+        # The latest came first and belongs last.
+        _reverse(merged, first, size - 1)
         merged.offsets[term + 1] = size
     return size

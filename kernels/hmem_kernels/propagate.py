@@ -67,7 +67,7 @@ def score_nodes(
     """
     after = prefix[1:]
     for q in range(turns.shape[0]):
-        total = 0.0
+        total = np.float64(0.0)
         prefix[0] = 0.0
         for t in range(turns.shape[1]):
             total += turns[q, t]

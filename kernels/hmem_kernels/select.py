@@ -37,7 +37,7 @@ def _sums(scores: FloatArray, live: MaskArray, centre: float) -> tuple[int, floa
     count, distances, squares = 0, 0.0, 0.0
     for i in range(scores.size):
         if live.size == 0 or live[i] != 0:
-            distance = scores[i] - centre
+            distance = np.float64(scores[i]) - centre
             count += 1
             distances += distance
             squares += distance * distance
@@ -66,7 +66,7 @@ def add_standardised(scores: FloatArray, live: MaskArray, weight: float, total: 
         return
     for i in range(scores.size):
         if live.size == 0 or live[i] != 0:
-            total[i] += weight * (scores[i] - mean) / deviation
+            total[i] += weight * (np.float64(scores[i]) - mean) / deviation
 
 
 @kernel

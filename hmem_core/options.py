@@ -33,9 +33,9 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
     choose: Literal["deepest", "best"] = "deepest"
     """Of several compatible segments: the lowest, or the most similar (ours; the paper does not say)."""
     spread: float = 0.5
-    fall: float = 0.05
-    low: float = 0.15
-    high: float = 0.85
+    fall: float = 0.1
+    low: float = 0.05
+    high: float = 0.95
 
     def __post_init__(self) -> None:
         _check(self.choose in ("deepest", "best"), "choose", self.choose, "'deepest' or 'best'")

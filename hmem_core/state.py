@@ -131,6 +131,7 @@ class State:
                 self._add(seq, entry)
             case TurnErased():
                 self._expect(seq, entry.id)
+                self._check_height(seq, entry.height)
                 self.turns.append_erased(seq, entry.height)
                 nothing = np.zeros(self.vectors.dimension, dtype=np.float32)
                 self.vectors.append(nothing)
@@ -156,6 +157,11 @@ class State:
         if turn != len(self.turns):
             raise Damaged(f"entry {seq} adds turn {turn}, but {len(self.turns)} turns were added before it")
 
+    def _check_height(self, seq: int, height: int) -> None:
+        limit = self.tree.root_height + 1 if self.tree.turns else 0
+        if not min(limit, 1) <= height <= limit:
+            raise Damaged(f"entry {seq} attaches a turn at height {height}; the heights are 1 to {limit}")
+
     def _add(self, seq: int, entry: TurnAdded) -> None:
         self._expect(seq, entry.id)
         vector = unpack_vector(entry.vector)
@@ -163,6 +169,7 @@ class State:
             raise Damaged(
                 f"entry {seq} holds a vector of {vector.size} numbers, not of {self.vectors.dimension}"
             )
+        self._check_height(seq, entry.height)
         hashes, counts, length = self.analyzer.count(entry.index_text)
         self.turns.append(
             TurnRow(

@@ -45,7 +45,7 @@ def test_the_identical_text_scores_highest_and_near_one(memory: hmem.Memory) -> 
     texts = ["the cat sat on the mat", "the cat sat on the mats", "a dog", "cat mat"]
     memory.add(texts)
     for text in texts:
-        best = memory.search(text, k=1)[0]
+        best = memory.search(text, k=1, view="dense")[0]
         assert best.text == text
         assert best.score == pytest.approx(1, abs=1e-3)
 
@@ -296,7 +296,7 @@ def test_another_encoder_is_refused_by_name_and_reembed_accepts_it(tmp_path: Pat
         open_memory(tmp_path / "m", encoder=hashing_encoder(16))
     with open_memory(tmp_path / "m", encoder=hashing_encoder(16), reembed=True) as memory:
         assert memory.stats().encoder.dimension == 16
-        assert memory.search("Ann: the cat sat")[0].score == pytest.approx(1, abs=1e-3)
+        assert memory.search("Ann: the cat sat", view="dense")[0].score == pytest.approx(1, abs=1e-3)
         assert memory.stats().forgotten == 1
         memory.add("more")
     with open_memory(tmp_path / "m", encoder=hashing_encoder(16)) as memory:

@@ -31,8 +31,8 @@ IntArray = npt.NDArray[np.int32]
 _FIRST_ROOM = 64
 _NO_RULE = fixed_rule([0.0])  # heights are given, so it is never asked
 _NODE_ARRAYS = ("start", "end", "height", "parent", "children", "norm")
-_COUNTS = (0.0, 0.0, 0.0)
-"""Nothing is believed of similarities before the first were seen."""
+_PRIOR = (8.0, 0.3, 0.15)
+"""Of similarities between successive turns before any was seen: the number they count for, mean, deviation."""
 
 
 class Decided(NamedTuple):
@@ -58,7 +58,7 @@ class TreeColumns:
 
     def __init__(self, dimension: int) -> None:
         self._tree = new_tree(2 * _FIRST_ROOM, _FIRST_ROOM)
-        self._frontier = new_frontier(16, dimension, _COUNTS)
+        self._frontier = new_frontier(16, dimension, _PRIOR)
 
     def __len__(self) -> int:
         """Number of nodes."""
@@ -67,6 +67,11 @@ class TreeColumns:
     @property
     def turns(self) -> int:
         return int(self._frontier.sizes[TURNS])
+
+    @property
+    def root_height(self) -> int:
+        """Height of the root; 0 without turns."""
+        return int(self._tree.height[self._frontier.node[0]]) if self.turns else 0
 
     @property
     def dimension(self) -> int:

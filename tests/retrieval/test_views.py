@@ -1,0 +1,160 @@
+"""The views: what each finds, and that its parts add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hmem_core as hmem
+from hmem_core.retrieval.views import VIEWS
+from tests.helpers import open_memory
+
+WORDS = ["apple", "bread", "cheese", "dates", "eggs", "figs"]
+
+
+def filled(turns: list[tuple[str, int]], **options: object) -> hmem.Memory:
+    memory = open_memory(**options)  # type: ignore[arg-type]
+    memory.add([{"content": text, "session": f"s{session}"} for text, session in turns])
+    return memory
+
+
+conversations = st.lists(
+    st.tuples(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), st.integers(0, 2)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=60)
+@given(conversations, st.sampled_from(sorted(VIEWS)), st.integers(1, 9), st.data())
+def test_what_every_view_promises(turns: list, view: str, k: int, data: st.DataObject) -> None:
+    policy = data.draw(st.sampled_from(["none", "top-down", "bottom-up"]))
+    session = data.draw(st.sampled_from([None, "s0", "s1"]))
+    reading = hmem.ReadingOptions(policy=policy, horizon=2, tree=0.5)
+    where = {} if session is None else {"session": session}
+    with filled(turns) as memory:
+        allowed = {turn.id for turn in memory.turns(where=where)}
+        found = memory.search("apple cheese", k, view=view, where=where, explain=True, reading=reading)
+        shown = [turn for hit in found for turn in hit.turns]
+        assert len(shown) == len(set(shown)) <= k
+        assert set(shown) <= allowed
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+        for hit in found:
+            assert sum(hit.signals.values()) == pytest.approx(hit.score, abs=1e-4)
+            assert hit.span == (min(hit.turns), max(hit.turns))
+            assert (hit.kind == "turn") == (len(hit.turns) == 1)
+        if view in ("dense", "fused"):
+            assert len(shown) == min(k, len(allowed))
+
+
+@settings(max_examples=40)
+@given(conversations)
+def test_fused_is_the_sum_of_what_it_says(turns: list) -> None:
+    """The signals written out with plain loops."""
+    options = hmem.ReadingOptions(lateral=(0.5, 0.25), tree=0.0)
+    query = "apple cheese"
+    with filled(turns) as memory:
+        fused = {hit.turns[0]: hit for hit in memory.search(query, 99, explain=True, reading=options)}
+        dense = {hit.turns[0]: hit.score for hit in memory.search(query, 99, view="dense")}
+        lexical = {hit.turns[0]: hit.score for hit in memory.search(query, 99, view="lexical")}
+    rows = range(len(turns))
+    own = np.zeros(len(turns))
+    for scores in (dense, lexical):
+        column = np.array([scores.get(row, 0.0) for row in rows])
+        if column.std() > 1e-6:
+            own += (column - column.mean()) / column.std()
+    for row in rows:
+        same = [other for other in rows if turns[other][1] == turns[row][1]]
+        place = same.index(row)
+        lent = 0.0
+        for distance, weight in ((1, 0.5), (2, 0.25)):
+            for neighbour in (place - distance, place + distance):
+                if 0 <= neighbour < len(same):
+                    lent += weight * own[same[neighbour]]
+        assert fused[row].score == pytest.approx(own[row] + lent, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("我们上周搬到了波尔图", "波尔图"),
+        ("先週ポルトに引っ越しました", "ポルト"),
+        ("เราย้ายไปปอร์โตเมื่อสัปดาห์ที่แล้ว", "ปอร์โต"),
+        ("انتقلنا إلى بورتو الأسبوع الماضي", "بورتو"),
+        ("Мы играли с нашими кошками", "кошка"),
+        ("지난주에 포르투로 이사했어요", "포르투"),
+        ("finally done 🎉", "🎉"),
+        ("The boilers were running all night", "boiler run"),
+        ("CAFÉ on the corner", "cafe"),
+    ],
+)
+def test_words_of_any_script_are_found(text: str, query: str) -> None:
+    with open_memory() as memory:
+        memory.add([*(f"filler number {i}" for i in range(20)), text, "完全不同的内容", "совсем другое"])
+        assert memory.search(query, k=1, view="lexical")[0].text == text
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+@pytest.mark.parametrize("query", ["the of and", "?!", '" OR (', "AND NOT", "🧿", "\u200f", "a" * 50_000])
+def test_queries_without_content_return_quietly(view: str, query: str) -> None:
+    with open_memory() as memory:
+        memory.add(["the cat", "of mice and men", "🎉"])
+        assert len(memory.search(query, k=5, view=view)) <= 3
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_an_empty_memory_and_one_that_forgot_all_find_nothing(view: str) -> None:
+    with open_memory() as memory:
+        assert memory.search("apple", view=view) == []
+        memory.add(["apple", "bread"])
+        memory.forget([0, 1])
+        assert memory.search("apple", view=view) == []
+        memory.add("apple")
+        assert memory.search("apple", view=view)[0].turns == (2,)
+
+
+def test_segments_show_their_turns_and_count_them() -> None:
+    # Together these are nearer to "apple" than any of them alone.
+    turns = [("apple bread", 0), ("apple cheese", 0), ("apple dates", 0), ("rain", 0), ("rain", 0)]
+    with filled(turns, segments=hmem.SegmentOptions(tau=0.2)) as memory:
+        found = memory.search("apple", 9, view="time", reading=hmem.ReadingOptions(policy="none"))
+        segments = [hit for hit in found if hit.kind == "segment"]
+        assert segments
+        for hit in segments:
+            assert hit.text.splitlines() == [f"user: {turns[turn][0]}" for turn in hit.turns]
+
+
+def test_the_language_of_a_memory_is_chosen_once(tmp_path) -> None:
+    with open_memory(tmp_path / "m", language="portuguese") as memory:
+        memory.add("As casas novas")
+        assert memory.search("casa", view="lexical")
+    with open_memory(tmp_path / "m") as memory:
+        assert memory.search("casa", view="lexical")
+    with pytest.raises(hmem.InvalidInput, match="made with 'portuguese'"):
+        open_memory(tmp_path / "m", language="english")
+    with pytest.raises(hmem.InvalidInput, match="has no stemmer"):
+        open_memory(tmp_path / "other", language="klingon")
+
+
+@pytest.mark.parametrize(
+    ("record", "options"),
+    [
+        (hmem.ReadingOptions, {"policy": "sideways"}),
+        (hmem.ReadingOptions, {"dense": -1}),
+        (hmem.ReadingOptions, {"dense": 0, "lexical": 0}),
+        (hmem.ReadingOptions, {"b": 1.5}),
+        (hmem.ReadingOptions, {"horizon": 65}),
+        (hmem.ReadingOptions, {"lateral": (-1.0,)}),
+        (hmem.SegmentOptions, {"tau": (0.1, 0.2)}),
+        (hmem.SegmentOptions, {"tau": ()}),
+        (hmem.SegmentOptions, {"tau": float("nan")}),
+        (hmem.SegmentOptions, {"choose": "worst"}),
+        (hmem.SegmentOptions, {"fall": -1}),
+        (hmem.SegmentOptions, {"low": 0.9, "high": 0.1}),
+    ],
+)
+def test_options_without_meaning_are_refused(record: type, options: dict[str, object]) -> None:
+    with pytest.raises(hmem.InvalidInput, match=next(iter(options))):
+        record(**options)

@@ -99,25 +99,14 @@ _ELSEWHERE = {
     "open": "memory",
     "verify": "memory",
 }
-_RECORDS = {
-    "Added",
-    "Context",
-    "EncoderIdentity",
-    "Evidence",
-    "Forgotten",
-    "Line",
-    "Skipped",
-    "Stats",
-    "Turn",
-    "Verified",
-    "VerifiedCheckpoint",
-}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = _ELSEWHERE.get(name) or ("records" if name in _RECORDS else "errors")
+    if (module := _ELSEWHERE.get(name)) is None:
+        errors = importlib.import_module(f"{__name__}.errors")
+        module = "errors" if name in errors.__all__ else "records"
     value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from hmem_core.columns.checkpoint import Checkpoints, Manifest
+from hmem_core.columns.checkpoint import Checkpoints, Described, Manifest
 from hmem_core.columns.terms import Analyzer
 from hmem_core.errors import Closed, Conflict, Damaged, EncoderMismatch, InvalidInput, StorageError
 from hmem_core.journal.base import Journal
@@ -307,10 +307,7 @@ class Store:
         try:
             written = self._checkpoints.write(
                 pieces,
-                memory=state.memory,
-                seq=seq,
-                last=_hash(self.journal, seq),
-                extra=extra,
+                Described(state.memory, seq, _hash(self.journal, seq), extra),
                 still_valid=lambda: self.journal.position().rewritten <= seq,
             )
         except OSError as error:

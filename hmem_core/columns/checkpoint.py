@@ -25,7 +25,7 @@ import msgspec
 import pyarrow as pa
 import xxhash
 
-__all__ = ["Checkpoints", "Loaded", "Piece", "Report"]
+__all__ = ["Checkpoints", "Described", "Loaded", "Manifest", "Piece", "Report"]
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -39,6 +39,15 @@ class Piece(NamedTuple):
     name: str
     stamp: int
     batch: Callable[[], pa.RecordBatch]
+
+
+class Described(NamedTuple):
+    """Of which state a checkpoint is; see `Manifest`."""
+
+    memory: str
+    seq: int
+    last: str
+    extra: dict[str, Any]
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -149,11 +158,7 @@ class Checkpoints:
     def write(
         self,
         pieces: Sequence[Piece],
-        *,
-        memory: str,
-        seq: int,
-        last: str,
-        extra: dict[str, Any],
+        state: Described,
         still_valid: Callable[[], bool],
     ) -> bool:
         """Write a checkpoint and drop older ones.
@@ -166,30 +171,22 @@ class Checkpoints:
         """
         try:
             with self._locked(timeout=0):
-                return self._write(pieces, memory, seq, last, extra, still_valid)
+                return self._write(pieces, state, still_valid)
         except filelock.Timeout:
             return False
 
-    def _write(
-        self,
-        pieces: Sequence[Piece],
-        memory: str,
-        seq: int,
-        last: str,
-        extra: dict[str, Any],
-        still_valid: Callable[[], bool],
-    ) -> bool:
+    def _write(self, pieces: Sequence[Piece], state: Described, still_valid: Callable[[], bool]) -> bool:
         self._sweep()
-        target = self._directory / f"{seq:016d}"
+        target = self._directory / f"{state.seq:016d}"
         before = self._names()
-        if before and int(before[0]) >= seq:
+        if before and int(before[0]) >= state.seq:
             return False
-        earlier = self._links(before, memory)
-        temporary = self._directory / f"{_TEMPORARY}{seq:016d}"
+        earlier = self._links(before, state.memory)
+        temporary = self._directory / f"{_TEMPORARY}{state.seq:016d}"
         temporary.mkdir()
         try:
             files = [_store(temporary, piece, earlier.get((piece.name, piece.stamp))) for piece in pieces]
-            manifest = Manifest(format=FORMAT, memory=memory, seq=seq, last=last, extra=extra, files=files)
+            manifest = Manifest(format=FORMAT, files=files, **state._asdict())
             _write_manifest(temporary / _MANIFEST, manifest)
             _sync_directory(temporary)
             if not still_valid():

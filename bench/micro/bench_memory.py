@@ -51,13 +51,16 @@ def test_add_a_hundred(benchmark: Any, memory: hmem.Memory) -> None:
 
 
 @pytest.mark.benchmark(group="search, k=8")
-def test_search(benchmark: Any, memory: hmem.Memory) -> None:
-    benchmark(lambda: memory.search("anything", k=8))
+@pytest.mark.parametrize("view", ["dense", "lexical", "time", "fused"])
+def test_search(benchmark: Any, memory: hmem.Memory, view: str) -> None:
+    query = " ".join(texts(1, seed=3)[0].split()[:6])
+    benchmark(lambda: memory.search(query, k=8, view=view))
 
 
 @pytest.mark.benchmark(group="search, k=8, where speaker")
 def test_search_where(benchmark: Any, memory: hmem.Memory) -> None:
-    benchmark(lambda: memory.search("anything", k=8, where={"speaker": "Ann"}))
+    query = " ".join(texts(1, seed=3)[0].split()[:6])
+    benchmark(lambda: memory.search(query, k=8, where={"speaker": "Ann"}))
 
 
 @pytest.mark.benchmark(group="context, 1,000 tokens")

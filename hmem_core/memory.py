@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from hmem_core import messages, times
-from hmem_core.changes import forget_plan, reembed_plan, write_turns
+from hmem_core.changes import forget_turns, reembed_turns, write_turns
 from hmem_core.effects import Effect, drive
 from hmem_core.embedding import registry
 from hmem_core.embedding.base import Encoder
@@ -239,10 +239,10 @@ class Memory:
                 another process kept their bytes from being erased, which is done at the next opening.
         """
         limit = None if before is None else times.micros(before, self._tz, "before")
-        return forget_plan(self._store, ids, key, session, limit)
+        return forget_turns(self._store, ids, key, session, limit)
 
     def _reembed(self) -> None:
-        reembed_plan(self._store, self._encoder.embed)
+        reembed_turns(self._store, self._encoder.embed)
 
     # -- reading -------------------------------------------------------------------------------------
 

@@ -1,0 +1,81 @@
+"""What stands for a segment where no LLM has summarised it: a few of its own turns.
+
+They are chosen when someone reads the segment, and nothing of them is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hmem_core.columns.blocks import BLOCK_ROWS
+
+__all__ = ["representatives", "shortened"]
+
+FloatArray = npt.NDArray[np.float32]
+RowArray = npt.NDArray[np.int64]
+
+BALANCE = 0.7
+"""λ of MMR: the weight of being near the centroid; the rest is that of being unlike what was chosen (ours)."""
+SHORTLIST = 32
+"""MMR chooses among so many turns, those nearest the centroid."""
+FULL = 8.0
+"""A turn of so many terms counts half as much as one without end: what says little stands for nothing, although
+greetings and the like tend to lie near any centroid (ours)."""
+SAMPLE = 4096
+"""Of a larger segment, so many turns at even distances are looked at: a text never costs more than that."""
+
+
+def representatives(
+    vectors: Sequence[FloatArray], lengths: FloatArray, rows: RowArray, count: int
+) -> RowArray:
+    """At most `count` of the `rows` that stand for all of them, ascending.
+
+    By maximal marginal relevance: one after the other, the row that is nearest to the centroid of `rows`,
+    says something, and is least like those chosen before it. Ties go to the earlier row.
+
+    Args:
+        vectors: the vector column, in blocks.
+        lengths: the terms of every turn.
+        rows: ascending.
+    """
+    if rows.size > SAMPLE:
+        rows = rows[:: -(-rows.size // SAMPLE)]
+    if rows.size <= count:
+        return rows
+    sample = _gathered(vectors, rows)
+    centroid = sample.sum(axis=0)
+    near = sample @ (centroid / max(float(np.linalg.norm(centroid)), 1e-9))
+    near *= lengths[rows] / (lengths[rows] + FULL)
+    short = np.sort(np.argsort(-near, kind="stable")[:SHORTLIST])
+    near, among = near[short], sample[short]
+    likeness = np.full(short.size, -np.inf, np.float32)
+    chosen: list[int] = []
+    while len(chosen) < min(count, short.size):
+        worth = BALANCE * near - (1 - BALANCE) * (likeness if chosen else 0.0)
+        worth[chosen] = -np.inf
+        chosen.append(int(np.argmax(worth)))
+        likeness = np.maximum(likeness, among @ among[chosen[-1]])
+    found: RowArray = rows[short[np.sort(chosen)]]
+    return found
+
+
+def _gathered(vectors: Sequence[FloatArray], rows: RowArray) -> FloatArray:
+    """Those rows of the column as one array; `rows` ascending."""
+    cuts = np.searchsorted(rows, np.arange(1, len(vectors)) * BLOCK_ROWS)
+    parts = np.split(rows, cuts)
+    return np.concatenate(
+        [block[part - number * BLOCK_ROWS] for number, (block, part) in enumerate(zip(vectors, parts, strict=True))]
+    )
+
+
+def shortened(text: str, longest: int) -> str:
+    """`text` on one line, cut to `longest` characters, between words if one ends in the last third."""
+    line = " ".join(text.split())
+    if len(line) <= longest:
+        return line
+    head = line[: longest - 1]
+    space = head.rfind(" ", 2 * longest // 3)
+    return (head if space < 0 else head[:space]).rstrip(" ,;:.-–—") + "…"

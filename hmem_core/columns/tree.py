@@ -32,7 +32,7 @@ _FIRST_ROOM = 64
 _NO_RULE = fixed_rule([0.0])  # heights are given, so it is never asked
 _NODE_ARRAYS = ("start", "end", "height", "parent", "children", "norm")
 _PRIOR = (8.0, 0.3, 0.15)
-"""Of similarities between successive turns before any was seen: the number they count for, mean, deviation."""
+"""Of similarities between successive turns before any was seen: how many they count for, mean, deviation."""
 
 
 class Decided(NamedTuple):

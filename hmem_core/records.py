@@ -125,8 +125,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: int
-    """The node's number, which neither adding nor forgetting turns changes. A segment at the end of the memory
-    grows with it, and any may come to lie in a new one."""
+    """The node's number, which neither adding nor forgetting turns changes. Segments at the end of the memory
+    grow with it, and any may come to lie in a new one."""
     span: tuple[int, int]
     """First and last turn id, both included. The spans of all children, forgotten turns with them, make up
     that of their parent."""

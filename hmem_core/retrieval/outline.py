@@ -157,7 +157,12 @@ class _Snapshot:
         """
         _whole("id", id, None)
         if not 0 <= id < self._size.size:
-            raise SegmentNotFound(f"there is no segment {id}; they have the numbers 0 to {self._size.size - 1}")
+            given = (
+                f"their numbers are 0 to {self._size.size - 1}"
+                if self._size.size
+                else "there are no segments yet"
+            )
+            raise SegmentNotFound(f"there is no segment {id}; {given}")
         if not self._size[id]:
             raise SegmentNotFound(f"all turns of segment {id} were forgotten")
         return int(id)
@@ -185,9 +190,7 @@ class _Snapshot:
         )
 
     def text(self, node: int, turns: int) -> str:
-        rows = representatives(
-            self.view.vectors, self.view.narrow["length"], self._rows(node), turns
-        )
+        rows = representatives(self.view.vectors, self.view.narrow["length"], self._rows(node), turns)
         rows = rows[np.argsort(self._at[rows], kind="stable")]
         quoted = [found for row in rows.tolist() if (found := reading.turn(self.view, row)) is not None]
         return "\n".join(f"{turn.speaker or turn.role}: {shortened(turn.text, LONGEST)}" for turn in quoted)

@@ -18,12 +18,12 @@ FloatArray = npt.NDArray[np.float32]
 RowArray = npt.NDArray[np.int64]
 
 BALANCE = 0.7
-"""λ of MMR: the weight of being near the centroid; the rest is that of being unlike what was chosen (ours)."""
+"""λ of MMR: what being near the centroid weighs; being unlike what was chosen weighs the rest (ours)."""
 SHORTLIST = 32
 """MMR chooses among so many turns, those nearest the centroid."""
-FULL = 8.0
-"""A turn of so many terms counts half as much as one without end: what says little stands for nothing, although
-greetings and the like tend to lie near any centroid (ours)."""
+HALF = 8.0
+"""A turn of so many terms counts half as much as one without end (ours): greetings and the like tend to lie
+near any centroid, but stand for nothing."""
 SAMPLE = 4096
 """Of a larger segment, so many turns at even distances are looked at: a text never costs more than that."""
 
@@ -43,20 +43,20 @@ def representatives(
     """
     if rows.size > SAMPLE:
         rows = rows[:: -(-rows.size // SAMPLE)]
-    if rows.size <= count:
-        return rows
+    if rows.size <= count or not count:
+        return rows[:count]
     sample = _gathered(vectors, rows)
     centroid = sample.sum(axis=0)
     near = sample @ (centroid / max(float(np.linalg.norm(centroid)), 1e-9))
-    near *= lengths[rows] / (lengths[rows] + FULL)
-    short = np.sort(np.argsort(-near, kind="stable")[:SHORTLIST])
-    near, among = near[short], sample[short]
-    likeness = np.full(short.size, -np.inf, np.float32)
-    chosen: list[int] = []
-    while len(chosen) < min(count, short.size):
-        worth = BALANCE * near - (1 - BALANCE) * (likeness if chosen else 0.0)
-        worth[chosen] = -np.inf
-        chosen.append(int(np.argmax(worth)))
+    near *= lengths[rows] / (lengths[rows] + HALF)
+    short = np.sort(np.argsort(-near, kind="stable")[: max(SHORTLIST, count)])
+    worth, among = BALANCE * near[short], sample[short]
+    chosen = [int(np.argmax(worth))]
+    likeness = among @ among[chosen[0]]
+    while len(chosen) < count:
+        left = worth - (1 - BALANCE) * likeness
+        left[chosen] = -np.inf
+        chosen.append(int(np.argmax(left)))
         likeness = np.maximum(likeness, among @ among[chosen[-1]])
     found: RowArray = rows[short[np.sort(chosen)]]
     return found
@@ -67,7 +67,10 @@ def _gathered(vectors: Sequence[FloatArray], rows: RowArray) -> FloatArray:
     cuts = np.searchsorted(rows, np.arange(1, len(vectors)) * BLOCK_ROWS)
     parts = np.split(rows, cuts)
     return np.concatenate(
-        [block[part - number * BLOCK_ROWS] for number, (block, part) in enumerate(zip(vectors, parts, strict=True))]
+        [
+            block[part - number * BLOCK_ROWS]
+            for number, (block, part) in enumerate(zip(vectors, parts, strict=True))
+        ]
     )
 
 

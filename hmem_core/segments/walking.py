@@ -1,4 +1,4 @@
-"""Finding one's way in a segment tree: down to children, up to the root, to the node over a stretch of turns."""
+"""Finding one's way in a segment tree: down to children, up to the root, to the node over some turns."""
 
 from __future__ import annotations
 

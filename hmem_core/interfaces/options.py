@@ -106,7 +106,14 @@ AsOf = Annotated[
         rich_help_panel=_FILTERS,
     ),
 ]
-View = Annotated[str, typer.Option(metavar="NAME", help="How turns are ranked: fused, or dense.")]
+View = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="How turns are ranked: fused, by all signals; dense or lexical, by embeddings or words alone; "
+        "time, by the segment tree, which finds segments too.",
+    ),
+]
 
 
 def interval(

@@ -19,6 +19,7 @@ __all__ = [
     "Between",
     "Encoder",
     "Json",
+    "Language",
     "Location",
     "Since",
     "Tz",
@@ -50,6 +51,13 @@ Encoder = Annotated[
         envvar="HMEM_ENCODER",
         help="A directory with model.onnx and tokenizer.json; without it, the built-in model.",
         rich_help_panel=_SHARED,
+    ),
+]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How words in Latin script are stemmed in a new memory: english (unless given), german, …",
     ),
 ]
 Tz = Annotated[

@@ -46,6 +46,14 @@ def filled(run: Run) -> Run:
 # -- add ---------------------------------------------------------------------------------------------
 
 
+def test_the_language_of_a_new_memory(run: Run) -> None:
+    assert run("add", "As casas novas", "--language", "portuguese").exit_code == 0
+    assert run("search", "casa", "--view", "lexical").exit_code == 0
+    refused = run("add", "mais", "--language", "german")
+    assert refused.exit_code == 2
+    assert "portuguese" in refused.stderr
+
+
 def test_add_makes_a_memory_and_remembers(run: Run, place: Path) -> None:
     result = run(
         "add", "We moved", "--session", "s", "--speaker", "Ann", "--role", "assistant",

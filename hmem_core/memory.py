@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from hmem_core import messages, times
-from hmem_core.changes import forget_turns, reembed_turns, write_turns
+from hmem_core.changes import forget_turns, reembed, write_turns
 from hmem_core.effects import Effect, drive
 from hmem_core.embedding import registry
 from hmem_core.embedding.base import Encoder
@@ -244,7 +244,7 @@ class Memory:
         return forget_turns(self._store, ids, key, session, limit)
 
     def _reembed(self) -> None:
-        reembed_turns(self._store, self._encoder.embed)
+        reembed(self._store, self._encoder.embed)
 
     # -- reading -------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from hmem_core.journal.entries import (
 )
 from hmem_core.messages import Draft
 from hmem_core.options import SegmentOptions
+from hmem_core.settling import places
 from hmem_core.records import Added, Forgotten, Skipped, index_text
 from hmem_core.segments.construction import decide
 from hmem_core.state import State, pack_vector, unpack_vector
@@ -41,18 +42,35 @@ def write_turns(
 ) -> Program[Added]:
     """Embed the drafts that are not known by their key, and append them in one piece."""
     known = _known(store, drafts)
-    fresh = [draft for draft in drafts if (draft.key, draft.part) not in known]
+    fresh = [draft for draft in _distinct(drafts) if (draft.key, draft.part) not in known]
     vectors: FloatArray | None = None
     if fresh:
         vectors = yield Embed(tuple(draft.index_text for draft in fresh))
     packed = {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(fresh) if vectors is not None}
-    # A known turn may be forgotten by another process before the append; then it must be embedded after all.
+    judged = yield from places(store, fresh, segments)
     while True:
-        outcome = _append(store, drafts, packed, skipped, segments)
+        outcome = _append(store, drafts, packed, skipped, segments, fresh, judged)
         if isinstance(outcome, Added):
             return outcome
-        vectors = yield Embed(tuple(draft.index_text for draft in outcome))
-        packed |= {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(outcome)}
+        # Another process has forgotten a turn that was known, or has added turns: what is missing is embedded,
+        # and the places, which rest on the turns before, are judged anew.
+        missing = [draft for draft in outcome if id(draft) not in packed]
+        if missing:
+            vectors = yield Embed(tuple(draft.index_text for draft in missing))
+            packed |= {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(missing)}
+        fresh = outcome
+        judged = yield from places(store, fresh, segments)
+
+
+def _distinct(drafts: Sequence[Draft]) -> Iterator[Draft]:
+    """Of drafts with the same key and part, the first."""
+    seen = set()
+    for draft in drafts:
+        if draft.key is not None:
+            if (draft.key, draft.part) in seen:
+                continue
+            seen.add((draft.key, draft.part))
+        yield draft
 
 
 def _known(store: Store, drafts: Sequence[Draft]) -> set[tuple[str | None, int]]:
@@ -69,27 +87,33 @@ def _append(
     packed: dict[int, bytes],
     skipped: tuple[Skipped, ...],
     segments: SegmentOptions,
+    fresh: Sequence[Draft],
+    judged: tuple[int, list[int]] | None,
 ) -> Added | list[Draft]:
-    """Append what is new; or, if that needs vectors not made yet, the drafts they are missing for."""
+    """Append what is new; or, if that needs vectors that were not made yet, or places that were judged for
+    another state, return the drafts that are new.
+
+    Args:
+        judged: how many turns there were, and the heights at which a model attaches the `fresh` drafts after them.
+    """
     ids: list[int] = []
     new: list[int] = []
-    missing: list[Draft] = []
+    chosen: list[Draft] = []
     now = store.clock()
 
+    unready = False
+
     def plan(state: State) -> Plan:
+        nonlocal unready
         ids.clear()
         new.clear()
-        missing.clear()
+        chosen.clear()
         names = state.name_plans()
         parts = {key: state.turns.parts(key) for key in {draft.key for draft in drafts} if key is not None}
-        chosen: list[Draft] = []
         for draft in drafts:
             place = parts[draft.key] if draft.key is not None else {}
             if (earlier := place.get(draft.part)) is not None:
                 ids.append(earlier)
-                continue
-            if id(draft) not in packed:
-                missing.append(draft)
                 continue
             turn = len(state.turns) + len(chosen)
             if draft.key is not None:
@@ -97,10 +121,15 @@ def _append(
             ids.append(turn)
             new.append(turn)
             chosen.append(draft)
-        if missing or not chosen:
+        embedded = all(id(draft) in packed for draft in chosen)
+        placed = judged is None or (
+            judged[0] == len(state.turns) and list(map(id, chosen)) == list(map(id, fresh))
+        )
+        unready = not (embedded and placed)
+        if unready or not chosen:
             return Plan([])
         vectors = np.stack([unpack_vector(packed[id(draft)]) for draft in chosen])
-        heights = decide(state, vectors, segments).heights
+        heights = decide(state, vectors, segments, [] if judged is None else judged[1]).heights
         return Plan(
             [
                 TurnAdded(
@@ -122,8 +151,8 @@ def _append(
         )
 
     seq = store.commit(plan)
-    if missing:
-        return missing
+    if unready:
+        return chosen
     return Added(ids=tuple(ids), new=tuple(new), skipped=skipped, seq=seq)
 
 

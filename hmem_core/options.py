@@ -20,7 +20,7 @@ def _check(condition: bool, name: str, value: object, limit: str) -> None:
 
 
 class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How turns find their place in the segment tree (SegTreeMem, arXiv 2606.04555, cosine mode).
+    """How turns find their place in the segment tree (SegTreeMem, arXiv 2606.04555), and how it is described.
 
     They may differ from one opening of a memory to the next: what was decided is in the journal.
     """
@@ -36,12 +36,25 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
     fall: float = 0.1
     low: float = 0.05
     high: float = 0.95
+    compatibility: Literal["cosine", "pointwise", "batch"] = "cosine"
+    """Who says which segments a turn is compatible with: cosines, or a language model, asked one question for each
+    segment or one for all. If the model fails, cosines decide."""
+    summarise: bool = True
+    """With a language model: let it summarise segments."""
+    summarise_from: int = 4
+    """Segments of fewer turns get no summary."""
+    summary_words: int = 80
 
     def __post_init__(self) -> None:
         _check(self.choose in ("deepest", "best"), "choose", self.choose, "'deepest' or 'best'")
         for name in ("spread", "fall", "low", "high"):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and abs(value) < 1e6, name, value, "a number")
+        modes = ("cosine", "pointwise", "batch")
+        _check(self.compatibility in modes, "compatibility", self.compatibility, f"one of {', '.join(modes)}")
+        for name in ("summarise_from", "summary_words"):
+            value = getattr(self, name)
+            _check(isinstance(value, int) and value >= 2, name, value, "a whole number from 2")
         _check(self.fall >= 0, "fall", self.fall, "thresholds must not increase with height, so 0 or more")
         _check(self.low <= self.high, "low", self.low, f"not above high={self.high!r}")
         if self.tau == "auto":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,13 +102,16 @@ class TreeColumns:
             self._make_room(len(block) - done)
             done += attach(frozen(block[done:]), heights[done:].copy(), _NO_RULE, self._tree, self._frontier)
 
-    def decide(self, block: FloatArray, rule: Rule) -> Decided:
+    def decide(self, block: FloatArray, rule: Rule, given: Sequence[int] = ()) -> Decided:
         """At which heights `rule` attaches the rows of `block`, one after the other; changes nothing.
+
+        The first rows have the heights that are `given`; the rule decides about the others.
 
         Works on a copy of the frontier: O(its depth · d) beside the decisions themselves.
         """
         scratch = self._frontier_alone(len(block))
         heights = np.full(len(block), -1, np.int32)
+        heights[: len(given)] = given
         done = 0
         while done < len(block):
             scratch._make_room(len(block) - done)

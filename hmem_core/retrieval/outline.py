@@ -117,7 +117,7 @@ class Segments:
         return [snapshot.segment(node) for node in above(snapshot.tree, leaf)]
 
     def text(self, id: int, turns: int = TURNS) -> str:
-        """`Segment.text` with another number of turns.
+        """`Segment.text` with another number of turns, where no model has summarised the segment.
 
         Raises:
             As `get`.
@@ -188,6 +188,8 @@ class _Snapshot:
         )
 
     def text(self, node: int, turns: int) -> str:
+        if turns and (summary := self.view.annotations.of(node)) is not None:
+            return summary
         rows = representatives(self.view.vectors, self.view.narrow["length"], self._rows(node), turns)
         rows = rows[np.argsort(self._at[rows], kind="stable")]
         quoted = [found for row in rows.tolist() if (found := reading.turn(self.view, row)) is not None]

@@ -80,7 +80,8 @@ def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptio
 
 
 def time(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
-    """Nodes of the segment tree by the cosine of their centroid and what the policy brings them (SegTreeMem).
+    """Nodes of the segment tree by the cosine of their centroid, or of their summary if that is greater, and what
+    the policy brings them (SegTreeMem).
 
     A segment counts as many turns as it shows, so it is taken only where it fits into what is left of `k`;
     no node comes beside one above it.
@@ -89,6 +90,9 @@ def time(view: View, query: Query, k: int, allowed: Mask, options: ReadingOption
     shown = covered(tree, allowed)
     candidates = frozen(((shown > 0) & (shown <= k)).astype(np.uint8))
     local = node_scores(tree, signals.cosines(view, query.vector))
+    notes = view.annotations
+    if notes.nodes.size:  # a summary may be nearer to the query than the mean of the turns it is of
+        local[notes.nodes] = np.maximum(local[notes.nodes], notes.matrix() @ query.vector)
     own = signals.standardised(local, frozen((shown > 0).astype(np.uint8)), 1.0)
     gained = propagated(tree, own, view.narrow["live"], options)
     chosen = np.empty(min(k, int(np.count_nonzero(candidates))), np.int32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +23,11 @@ def rule(options: SegmentOptions) -> Rule:
     return fixed_rule(options.tau, best=best)
 
 
-def decide(state: State, vectors: npt.NDArray[np.float32], options: SegmentOptions) -> Decided:
-    """The heights at which these turns, float32 of shape (turns, d), are attached one after the other."""
-    return state.tree.decide(np.ascontiguousarray(vectors), rule(options))
+def decide(
+    state: State, vectors: npt.NDArray[np.float32], options: SegmentOptions, given: Sequence[int] = ()
+) -> Decided:
+    """The heights at which these turns, float32 of shape (turns, d), are attached one after the other.
+
+    The first of them have the heights that are `given`.
+    """
+    return state.tree.decide(np.ascontiguousarray(vectors), rule(options), given)

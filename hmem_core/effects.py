@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = ["Effect", "Embed", "Program", "drive"]
+__all__ = ["Ask", "Effect", "Embed", "Message", "Program", "drive"]
 
 T = TypeVar("T")
 
@@ -27,6 +27,23 @@ class Embed(msgspec.Struct, frozen=True):
     """Turn `texts` into vectors. Reply: float32 array of shape (len(texts), dimension), unit rows."""
 
     texts: tuple[str, ...]
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message of a prompt."""
+
+    role: str
+    content: str
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Ask a language model. Reply: an instance of `schema`."""
+
+    purpose: str
+    """What the ledger counts the call under."""
+    messages: tuple[Message, ...]
+    schema: type[Any]
+    max_tokens: int = 1024
 
 
 Effect = Embed

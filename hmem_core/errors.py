@@ -11,9 +11,11 @@
     ├── Conflict                       another writer appended first; raised by journals, handled by `Memory`
     ├── StorageError                   the disk or the database refused; what was stored before is unharmed
     │   └── Damaged                    stored bytes are not what was written
-    └── EncoderError                   text could not be turned into vectors
-        ├── EncoderMissing             the encoder's package or files are absent
-        └── EncoderMismatch            the memory was written with another encoder
+    ├── EncoderError                   text could not be turned into vectors
+    │   ├── EncoderMissing             the encoder's package or files are absent
+    │   └── EncoderMismatch            the memory was written with another encoder
+    └── LLMError                       the language model did not give what was asked
+        └── MalformedReply             its reply cannot be used; the message says why, in words for the model
 
 "Nothing matched" is never an exception: a search that finds nothing returns an empty list.
 """
@@ -29,6 +31,8 @@ __all__ = [
     "EncoderMissing",
     "HmemError",
     "InvalidInput",
+    "LLMError",
+    "MalformedReply",
     "MemoryNotFound",
     "NotFound",
     "SegmentNotFound",
@@ -97,3 +101,27 @@ class EncoderMissing(EncoderError):
 
 class EncoderMismatch(EncoderError):
     """The memory's vectors were made by another encoder than the one it is opened with."""
+
+
+class LLMError(HmemError):
+    """The language model, or the server that runs it, did not give what was asked."""
+
+
+class MalformedReply(LLMError):
+    """A reply of the model that cannot be used; nothing was changed by it.
+
+    The message says what is wrong in words that can be shown to the model. `kind` sorts replies for
+    counting: ``"empty"``, ``"refused"``, ``"filtered"`` (by the server), ``"cut"`` (the reply ends early),
+    ``"broken"`` (no JSON, or not readable as JSON), ``"invalid"`` (JSON that is not what was asked for).
+    `raw` is the reply, shortened.
+    """
+
+    def __init__(self, message: str, kind: str = "invalid", raw: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.raw = raw
+
+    @property
+    def repairable(self) -> bool:
+        """Whether showing the model its mistake can help: not where it, or its server, declined to answer."""
+        return self.kind not in ("refused", "filtered")

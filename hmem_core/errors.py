@@ -10,9 +10,15 @@
     ├── Conflict                       another writer appended first; raised by journals, handled by `Memory`
     ├── StorageError                   the disk or the database refused; what was stored before is unharmed
     │   └── Damaged                    stored bytes are not what was written
-    └── EncoderError                   text could not be turned into vectors
-        ├── EncoderMissing             the encoder's package or files are absent
-        └── EncoderMismatch            the memory was written with another encoder
+    ├── EncoderError                   text could not be turned into vectors
+    │   ├── EncoderMissing             the encoder's package or files are absent
+    │   └── EncoderMismatch            the memory was written with another encoder
+    └── LLMError                       a language model gave no usable reply
+        ├── LLMMissing                 none was configured, or its client is not installed
+        ├── LLMUnavailable             it is down, overloaded or too slow; later may be better
+        ├── LLMRefused                 it refuses this request: its key, its model, its length
+        ├── MalformedReply             it replied, but not with what was asked for
+        └── BudgetExceeded             the reply would cost more than is left of a budget
 
 "Nothing matched" is never an exception: a search that finds nothing returns an empty list.
 """
@@ -20,6 +26,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "BudgetExceeded",
     "Closed",
     "Conflict",
     "Damaged",
@@ -28,6 +35,11 @@ __all__ = [
     "EncoderMissing",
     "HmemError",
     "InvalidInput",
+    "LLMError",
+    "LLMMissing",
+    "LLMRefused",
+    "LLMUnavailable",
+    "MalformedReply",
     "MemoryNotFound",
     "NotFound",
     "StorageError",
@@ -91,3 +103,27 @@ class EncoderMissing(EncoderError):
 
 class EncoderMismatch(EncoderError):
     """The memory's vectors were made by another encoder than the one it is opened with."""
+
+
+class LLMError(HmemError):
+    """A language model gave no usable reply. What was stored before is unharmed."""
+
+
+class LLMMissing(LLMError):
+    """No language model was configured, or its client is not installed."""
+
+
+class LLMUnavailable(LLMError):
+    """The model is down, overloaded or too slow, and stayed so until the retries or the time ran out."""
+
+
+class LLMRefused(LLMError):
+    """The model refuses this very request, and would again: a wrong key or model name, too long a prompt."""
+
+
+class MalformedReply(LLMError):
+    """The model replied, but not with what was asked for."""
+
+
+class BudgetExceeded(LLMError):
+    """A question was not put to the model, since the reply would cost more than is left of a budget."""

@@ -13,10 +13,18 @@ import numpy as np
 
 from hmem_core import messages, times
 from hmem_core.changes import forget_plan, reembed_plan, write_turns
-from hmem_core.effects import Effect, drive
+from hmem_core.effects import Ask, Single, drive
 from hmem_core.embedding import registry
 from hmem_core.embedding.base import Encoder
-from hmem_core.errors import Damaged, InvalidInput, MemoryNotFound, StorageError, TurnForgotten, TurnNotFound
+from hmem_core.errors import (
+    Damaged,
+    InvalidInput,
+    LLMMissing,
+    MemoryNotFound,
+    StorageError,
+    TurnForgotten,
+    TurnNotFound,
+)
 from hmem_core.journal.base import Journal
 from hmem_core.journal.sqlite import SqliteJournal
 from hmem_core.journal.volatile import VolatileJournal
@@ -165,7 +173,9 @@ class Memory:
         self._segment_options = segments
         self._reading_options = reading
 
-    def _answer(self, effect: Effect) -> Any:
+    def _answer(self, effect: Single) -> Any:
+        if isinstance(effect, Ask):
+            raise LLMMissing(f"{effect.purpose} needs a language model; open the memory with llm=hmem.LLM(...)")
         return self._encoder.embed(effect.texts)
 
     # -- writing -------------------------------------------------------------------------------------

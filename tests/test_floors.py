@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "hmem_core"
 
 # What a part of the package may import of the others; every part may import itself.
-BASE = {"records", "effects", "errors", "options", "cpus", "journal.entries"}
+BASE = {"records", "effects", "errors", "options", "budgets", "cpus", "journal.entries"}
 COLUMNS = BASE | {"columns"}
 STATE = COLUMNS | {"state"}
 VIEWS = STATE | {"segments", "events", "facts"}
@@ -23,6 +23,7 @@ ALLOWED = {
     "errors": set(),
     "records": set(),
     "effects": set(),
+    "budgets": {"errors", "records", "effects", "options"},
     "options": {"errors"},
     "cpus": {"errors"},
     "times": {"errors"},

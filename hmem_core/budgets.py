@@ -89,6 +89,11 @@ class Meter:
             del self._open[id(bill)]
             self._spent += bill.estimate if bill.usage is None else bill.usage
 
+    def renew(self) -> None:
+        """In a child after a fork: another thread may have held the lock, and its questions are not ours."""
+        self._lock = threading.Lock()
+        self._open = {}
+
     def _total(self) -> Usage:
         return sum((bill.estimate for bill in self._open.values()), self._spent)
 

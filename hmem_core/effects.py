@@ -17,6 +17,7 @@ and side by side with `gather`, which yields what all of them wait for at once::
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
@@ -27,6 +28,7 @@ __all__ = [
     "Effect",
     "Embed",
     "Message",
+    "Priority",
     "Program",
     "Run",
     "Single",
@@ -82,6 +84,15 @@ Effect: TypeAlias = Single | Together
 
 Program = Generator[Effect, Any, T]
 """A generator that yields effects, is sent their replies, and returns a `T`."""
+
+
+class Priority(enum.IntEnum):
+    """How urgent a program is; the lower the sooner."""
+
+    SEARCH = 0
+    """Somebody waits for the answer."""
+    WRITE = 1
+    BACKGROUND = 2
 
 
 class Run(Generic[T]):

@@ -122,7 +122,23 @@ class LLMRefused(LLMError):
 
 
 class MalformedReply(LLMError):
-    """The model replied, but not with what was asked for."""
+    """A reply of the model that cannot be used; nothing was changed by it.
+
+    The message says what is wrong in words that can be shown to the model. `kind` sorts replies for
+    counting: ``"empty"``, ``"refused"``, ``"filtered"`` (by the server), ``"cut"`` (the reply ends early),
+    ``"broken"`` (no JSON, or not readable as JSON), ``"invalid"`` (JSON that is not what was asked for).
+    `raw` is the reply, shortened.
+    """
+
+    def __init__(self, message: str, kind: str = "invalid", raw: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.raw = raw
+
+    @property
+    def repairable(self) -> bool:
+        """Whether showing the model its mistake can help: not where it, or its server, declined to answer."""
+        return self.kind not in ("refused", "filtered")
 
 
 class BudgetExceeded(LLMError):

@@ -175,7 +175,9 @@ class Memory:
 
     def _answer(self, effect: Single) -> Any:
         if isinstance(effect, Ask):
-            raise LLMMissing(f"{effect.purpose} needs a language model; open the memory with llm=hmem.LLM(...)")
+            raise LLMMissing(
+                f"{effect.purpose} needs a language model; open the memory with llm=hmem.LLM(...)"
+            )
         return self._encoder.embed(effect.texts)
 
     # -- writing -------------------------------------------------------------------------------------

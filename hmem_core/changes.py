@@ -24,7 +24,7 @@ from hmem_core.segments.construction import decide
 from hmem_core.state import State, View, pack_vector, unpack_vector
 from hmem_core.store import Plan, Store
 
-__all__ = ["forget_plan", "reembed_plan", "write_turns"]
+__all__ = ["forget_turns", "reembed_turns", "write_turns"]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -128,7 +128,7 @@ def _append(
 # -- forgetting --------------------------------------------------------------------------------------
 
 
-def forget_plan(
+def forget_turns(
     store: Store,
     ids: int | Iterable[int] | None,
     key: str | None,
@@ -201,7 +201,7 @@ def _chosen(
 # -- changing the encoder ----------------------------------------------------------------------------
 
 
-def reembed_plan(store: Store, embed: Callable[[Sequence[str]], FloatArray]) -> None:
+def reembed_turns(store: Store, embed: Callable[[Sequence[str]], FloatArray]) -> None:
     """Make every vector anew with the store's encoder, if another made them.
 
     The turns' entries are rewritten in place, so that vectors do not pile up. Turns that other processes

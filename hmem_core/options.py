@@ -56,15 +56,18 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How scores come about. Given to `hmem.open` for all searches, or to one search."""
+    """How scores come about. Given to `hmem.open` for all searches, or to one search.
+
+    The defaults are round numbers near the best of a coarse grid on half of LoCoMo (docs/quality.md).
+    """
 
     dense: float = 1.0
     """Weight of the embeddings' cosines, standardised over the turns that the filters allow."""
     lexical: float = 1.0
     """Weight of BM25, standardised likewise."""
-    k1: float = 1.2
+    k1: float = 0.9
     """BM25: how soon repetition stops to count."""
-    b: float = 0.75
+    b: float = 0.4
     """BM25: how much the length of a turn counts."""
     lateral: tuple[float, ...] = (0.5, 0.25)
     """What a turn lends the turns 1, 2, … before and after it in its session (ours)."""
@@ -72,12 +75,14 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which way relevance moves through the segment tree."""
     decay: float = 0.5
     """α: what is left of relevance after each hop."""
-    horizon: int = 1
+    horizon: int = 2
     """Hops at most."""
     by_height: bool = False
     """Count a hop for each height that a link climbs, as in the paper's uncompressed tree."""
-    tree: float = 0.0
-    """Weight, in the fused view, of what a turn inherits from the segments above it."""
+    tree: float = 0.5
+    """Weight, in the fused view, of what a turn inherits from the segments above it; a segment's score is the
+    logarithm of the mean odds of its turns, whose dense and lexical parts together are their log-odds (ours).
+    Of policies, only ``"top-down"`` gives turns something."""
 
     def __post_init__(self) -> None:
         policies = ("none", "top-down", "bottom-up")

@@ -364,9 +364,9 @@ class State:
 
     @property
     def nbytes(self) -> tuple[int, int]:
-        """Bytes of vectors, texts and columns: (held in the process, mapped from a checkpoint)."""
-        (held, mapped), (turns_held, turns_mapped) = self.vectors.nbytes, self.turns.nbytes
-        return held + turns_held, mapped + turns_mapped
+        """Bytes of all arrays and texts: (held in the process, mapped from a checkpoint)."""
+        parts = (self.vectors.nbytes, self.turns.nbytes, self.postings.nbytes, (self.tree.nbytes, 0))
+        return sum(held for held, _ in parts), sum(mapped for _, mapped in parts)
 
 
 def _constant(batch: pa.RecordBatch) -> Callable[[], pa.RecordBatch]:

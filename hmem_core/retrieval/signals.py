@@ -25,6 +25,9 @@ Mask = npt.NDArray[np.uint8]
 Signals = dict[str, FloatArray]
 """Columns of scores by the name of their signal; a turn's score is their sum."""
 
+_DEPTH = 30.0
+"""Odds this far apart can still be told from each other in a prefix sum."""
+
 _NO_HEIGHTS = frozen(np.empty(0, np.int32))
 
 
@@ -68,10 +71,24 @@ def lateral(view: View, scores: FloatArray, options: ReadingOptions) -> FloatArr
 
 
 def inherited(view: View, scores: FloatArray, allowed: Mask, options: ReadingOptions) -> FloatArray:
-    """What each turn inherits from the segments above it; a segment scores the mean of its allowed turns."""
+    """What each turn inherits of `scores` from the segments above it."""
     if not options.tree or not view.rows:
         return np.zeros_like(scores)
-    counts = np.maximum(covered(view.tree, allowed), 1).astype(np.float32)
-    means = node_scores(view.tree, scores, norm=counts)
-    gained = propagated(view.tree, means, view.narrow["live"], options)
+    gained = propagated(view.tree, _of_segments(view, scores, allowed), view.narrow["live"], options)
     return np.float32(options.tree) * gained[view.tree.leaf]
+
+
+def _of_segments(view: View, scores: FloatArray, allowed: Mask) -> FloatArray:
+    """The logarithm of the mean odds of a segment's allowed turns, their scores taken as log-odds (ours).
+
+    It lies between their mean and their best, so that one striking turn marks its segment however many
+    others there are. Scores count as at least `_DEPTH` below the best of all.
+    """
+    top = scores.max(where=allowed == 1, initial=-np.inf)
+    if top == -np.inf:
+        return np.zeros(view.tree.start.size, np.float32)
+    odds = np.exp(np.maximum(scores - top, -_DEPTH)) * allowed
+    counts = np.maximum(covered(view.tree, allowed), 1).astype(np.float32)
+    means = node_scores(view.tree, odds, norm=counts)
+    found: FloatArray = top + np.log(np.maximum(means, np.float32(np.exp(-_DEPTH))))
+    return found

@@ -76,6 +76,37 @@ def test_fused_is_the_sum_of_what_it_says(turns: list) -> None:
         assert fused[row].score == pytest.approx(own[row] + lent, abs=1e-3)
 
 
+@settings(max_examples=40)
+@given(conversations, st.sampled_from([None, "s0"]))
+def test_turns_inherit_the_mean_odds_of_their_segments(turns: list, session: str | None) -> None:
+    """What the tree lends, written out with plain loops; turns that are filtered out lend nothing."""
+    options = hmem.ReadingOptions(tree=0.5, decay=0.5, horizon=2)
+    where = {} if session is None else {"session": session}
+    with filled(turns) as memory:
+        found = memory.search("apple cheese", 99, where=where, explain=True, reading=options)
+        tree = memory._store.view(tree=True).tree
+    signals = {hit.turns[0]: hit.signals for hit in found}
+    own = {turn: parts["dense"] + parts["lexical"] for turn, parts in signals.items()}
+    for turn, parts in signals.items():
+        node, inherited = tree.leaf[turn], 0.0
+        for decay in (0.5, 0.25):
+            if (node := tree.parent[node]) < 0:
+                break
+            odds = [
+                np.exp(own[below]) for below in range(tree.start[node], tree.end[node] + 1) if below in own
+            ]
+            inherited += decay * np.log(np.mean(odds))
+        assert parts["tree"] == pytest.approx(0.5 * inherited, abs=1e-3)
+
+
+def test_what_the_tree_lends_stays_finite_with_weights_of_any_size() -> None:
+    with filled([("apple", 0), ("bread", 0), ("cheese", 0), ("apple cheese", 1)] * 5) as memory:
+        reading = hmem.ReadingOptions(dense=9e5, lexical=9e5)
+        found = memory.search("apple", 20, explain=True, reading=reading)
+        assert len(found) == 20
+        assert all(np.isfinite(hit.score) for hit in found)
+
+
 @pytest.mark.parametrize(
     ("text", "query"),
     [

@@ -17,7 +17,7 @@ COLUMNS = BASE | {"columns"}
 STATE = COLUMNS | {"state"}
 VIEWS = STATE | {"segments", "events", "facts"}
 RETRIEVAL = VIEWS | {"retrieval", "times", "messages"}
-MEMORY = RETRIEVAL | {"store", "changes", "memory", "aio", "journal", "embedding", "llm"}
+MEMORY = RETRIEVAL | {"store", "changes", "methods", "memory", "aio", "journal", "embedding", "llm"}
 INGEST = MEMORY | {"ingest"}
 ALLOWED = {
     "errors": set(),
@@ -39,8 +39,9 @@ ALLOWED = {
     "retrieval": RETRIEVAL,
     "store": STATE | {"journal"},
     "changes": RETRIEVAL | {"store"},
+    "methods": {"effects"},
     "memory": MEMORY,
-    "aio": {"memory", "retrieval", "records", "errors"},
+    "aio": {"memory", "methods", "retrieval", "records", "effects", "errors"},
     "ingest": INGEST,
     "interfaces": INGEST | {"interfaces"},
 }

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from hmem_core.effects import Ask
+from hmem_core.errors import StorageError
 from hmem_core.options import LLM
 
 __all__ = ["ReplyCache", "fingerprint"]
@@ -35,6 +36,10 @@ def fingerprint(ask: Ask, llm: LLM, schema: dict[str, Any]) -> bytes:
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).digest()
 
 
+_left_behind: list[sqlite3.Connection | None] = []
+"""Connections of a parent process: closing them here would disturb it."""
+
+
 class ReplyCache:
     """Replies by fingerprint in an SQLite file, shared by all who open it. Safe to use from several threads.
 
@@ -47,6 +52,8 @@ class ReplyCache:
         self._lock = threading.Lock()
         self._db: sqlite3.Connection | None = None
         self._broken = False
+        self.generation = 0
+        """How often it was cleared."""
 
     def get(self, key: bytes) -> str | None:
         """The text of a reply, as the model gave it."""
@@ -57,24 +64,48 @@ class ReplyCache:
 
         return self._try(read)
 
-    def put(self, key: bytes, reply: str) -> None:
-        self._try(lambda db: db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, reply)))
+    def put(self, key: bytes, reply: str, generation: int) -> None:
+        """Keep a reply, unless the cache was cleared since `generation` was read."""
+
+        def write(db: sqlite3.Connection) -> None:
+            if generation == self.generation:
+                db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, reply))
+
+        self._try(write)
 
     def clear(self) -> None:
-        """Erase all replies from the file: they may quote what is to be forgotten."""
+        """Erase all replies from the file: they may quote what is to be forgotten.
 
-        def erase(db: sqlite3.Connection) -> None:
-            db.execute("DELETE FROM replies")
-            db.execute("VACUUM")
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-        self._try(erase)
+        Raises:
+            StorageError: the file could not be erased.
+        """
+        with self._lock:
+            self.generation += 1
+            if not self._path.exists():
+                return
+            try:
+                self._db = self._db or self._open()
+                self._db.execute("DELETE FROM replies")
+                busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if busy:
+                    raise sqlite3.OperationalError("another process reads it")
+            except (sqlite3.Error, OSError) as error:
+                raise StorageError(
+                    f"the reply cache {self._path} may still hold what is to be forgotten, and could not be "
+                    f"erased ({error}); delete it"
+                ) from error
 
     def close(self) -> None:
         with self._lock:
             if self._db is not None:
                 self._db.close()
                 self._db = None
+
+    def renew(self) -> None:
+        """In a child after a fork: the connection is the parent's, and a thread may have held the lock."""
+        self._lock = threading.Lock()
+        _left_behind.append(self._db)
+        self._db = None
 
     def _try(self, use: Callable[[sqlite3.Connection], T]) -> T | None:
         with self._lock:

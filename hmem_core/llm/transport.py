@@ -60,9 +60,12 @@ class OpenAITransport:
                 model=body["model"], messages=body["messages"], extra_body=body
             )
         except openai.APIStatusError as error:
-            headers = {name.lower(): value for name, value in error.response.headers.items()}
+            said = error.body.get("message") if isinstance(error.body, dict) else None
             raise Failure(
-                str(error.message), status=error.status_code, code=error.code, headers=headers
+                said if isinstance(said, str) else str(error.message),
+                status=error.status_code,
+                code=error.code,
+                headers={name.lower(): value for name, value in error.response.headers.items()},
             ) from error
         except openai.APIConnectionError as error:
             raise Failure(f"{error.message} {error.__cause__ or ''}".strip()) from error

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hmem_core.embedding.function import FunctionEncoder
     from hmem_core.embedding.onnx import OnnxEncoder
     from hmem_core.errors import (
+        BudgetExceeded,
         Closed,
         Conflict,
         Damaged,
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
         EncoderMissing,
         HmemError,
         InvalidInput,
+        LLMError,
+        LLMMissing,
+        LLMRefused,
+        LLMUnavailable,
+        MalformedReply,
         MemoryNotFound,
         NotFound,
         SegmentNotFound,
@@ -36,27 +42,31 @@ if TYPE_CHECKING:
         TurnNotFound,
     )
     from hmem_core.memory import Memory, open, verify
-    from hmem_core.options import ReadingOptions, SegmentOptions
+    from hmem_core.options import LLM, Budget, Prices, ReadingOptions, SegmentOptions
     from hmem_core.records import (
         Added,
         Context,
         EncoderIdentity,
         Evidence,
         Forgotten,
+        LedgerSnapshot,
         Line,
         Segment,
         Skipped,
         Stats,
         Turn,
+        Usage,
         Verified,
         VerifiedCheckpoint,
     )
 
 __version__ = "0.1.0.dev0"
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - in the order of `sorted`, as `dir` has them
     "Added",
     "AsyncMemory",
+    "Budget",
+    "BudgetExceeded",
     "Closed",
     "Conflict",
     "Context",
@@ -71,11 +81,19 @@ __all__ = [
     "FunctionEncoder",
     "HmemError",
     "InvalidInput",
+    "LLM",
+    "LLMError",
+    "LLMMissing",
+    "LLMRefused",
+    "LLMUnavailable",
+    "LedgerSnapshot",
     "Line",
+    "MalformedReply",
     "Memory",
     "MemoryNotFound",
     "NotFound",
     "OnnxEncoder",
+    "Prices",
     "ReadingOptions",
     "Segment",
     "SegmentNotFound",
@@ -86,6 +104,7 @@ __all__ = [
     "Turn",
     "TurnForgotten",
     "TurnNotFound",
+    "Usage",
     "Verified",
     "VerifiedCheckpoint",
     "open",
@@ -94,10 +113,13 @@ __all__ = [
 
 _ELSEWHERE = {
     "AsyncMemory": "aio",
+    "Budget": "options",
     "Encoder": "embedding.base",
     "FunctionEncoder": "embedding.function",
+    "LLM": "options",
     "Memory": "memory",
     "OnnxEncoder": "embedding.onnx",
+    "Prices": "options",
     "ReadingOptions": "options",
     "SegmentOptions": "options",
     "open": "memory",

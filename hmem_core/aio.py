@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from hmem_core.effects import Program
 from hmem_core.errors import Closed
 from hmem_core.memory import Memory
 from hmem_core.memory import open as open_memory
+from hmem_core.methods import written
 from hmem_core.records import Segment
 from hmem_core.retrieval.outline import Segments
 
@@ -47,6 +50,23 @@ def _awaited(
     return call
 
 
+def _driven(
+    method: Callable[Concatenate[Memory, P], T],
+) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
+    """`method`, a program, as a coroutine; while it waits for a language model it takes up no thread."""
+    program, priority = written(method)
+
+    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if (driver := self._object._driver) is None:
+            return await self._run(functools.partial(method, self._object, *args, **kwargs))
+        begun: Program[T] = program(self._object, *args, **kwargs)
+        with self._under_way():
+            return await driver.run_in(self._threads, begun, priority=priority)
+
+    functools.update_wrapper(call, method)
+    return call
+
+
 class AsyncSegments(_Awaited[Segments]):
     """The methods of `Segments`, awaited; ``walk`` is for ``async for``. As `AsyncMemory.segments`."""
 
@@ -75,12 +95,14 @@ class AsyncMemory(_Awaited[Memory]):
     """The methods of `Memory`, awaited. Made by ``await AsyncMemory.open(...)``.
 
     The work is done in threads of the memory's own, so the event loop never waits for the disk, the
-    encoder or a lock. Cancelling a call abandons its answer: a write that has begun is still made whole.
+    encoder or a lock. Cancelling a call abandons its answer, and withdraws what it waits for of a language
+    model: a write that has begun is still made whole.
     """
 
     def __init__(self, memory: Memory) -> None:
         super().__init__(memory)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="hmem-async")
+        self._calls: set[asyncio.Future[None]] = set()
         self._closed = False
 
     @classmethod
@@ -93,12 +115,13 @@ class AsyncMemory(_Awaited[Memory]):
             raise Closed("this memory was closed; open it again to use it")
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
-    add = _awaited(Memory.add)
+    add = _driven(Memory.add)
     forget = _awaited(Memory.forget)
     get = _awaited(Memory.get)
     turns = _awaited(Memory.turns)
-    search = _awaited(Memory.search)
-    context = _awaited(Memory.context)
+    search = _driven(Memory.search)
+    context = _driven(Memory.context)
+    settle = _driven(Memory.settle)
     stats = _awaited(Memory.stats)
     checkpoint = _awaited(Memory.checkpoint)
     verify = _awaited(Memory.verify)
@@ -108,9 +131,24 @@ class AsyncMemory(_Awaited[Memory]):
         """The segment tree over the turns, to walk and to read."""
         return AsyncSegments(self)
 
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """Let `close` wait for the block."""
+        if self._closed:
+            raise Closed("this memory was closed; open it again to use it")
+        over = asyncio.get_running_loop().create_future()
+        self._calls.add(over)
+        try:
+            yield
+        finally:
+            self._calls.discard(over)
+            over.set_result(None)
+
     async def close(self) -> None:
         """Finish the calls under way and release files. Idempotent."""
         self._closed = True
+        if self._calls:
+            await asyncio.wait(self._calls)
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:

@@ -21,9 +21,9 @@ from hmem_core.journal.entries import (
 )
 from hmem_core.messages import Draft
 from hmem_core.options import SegmentOptions
-from hmem_core.settling import places
 from hmem_core.records import Added, Forgotten, Skipped, index_text
 from hmem_core.segments.construction import decide
+from hmem_core.settling import places
 from hmem_core.state import State, pack_vector, unpack_vector
 from hmem_core.store import Plan, Store
 

@@ -14,8 +14,12 @@
     ├── EncoderError                   text could not be turned into vectors
     │   ├── EncoderMissing             the encoder's package or files are absent
     │   └── EncoderMismatch            the memory was written with another encoder
-    └── LLMError                       the language model did not give what was asked
-        └── MalformedReply             its reply cannot be used; the message says why, in words for the model
+    └── LLMError                       a language model gave no usable reply
+        ├── LLMMissing                 none was configured, or its client is not installed
+        ├── LLMUnavailable             it is down, overloaded or too slow; later may be better
+        ├── LLMRefused                 it refuses this request: its key, its model, its length
+        ├── MalformedReply             it replied, but not with what was asked for
+        └── BudgetExceeded             the reply would cost more than is left of a budget
 
 "Nothing matched" is never an exception: a search that finds nothing returns an empty list.
 """
@@ -23,6 +27,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "BudgetExceeded",
     "Closed",
     "Conflict",
     "Damaged",
@@ -32,6 +37,9 @@ __all__ = [
     "HmemError",
     "InvalidInput",
     "LLMError",
+    "LLMMissing",
+    "LLMRefused",
+    "LLMUnavailable",
     "MalformedReply",
     "MemoryNotFound",
     "NotFound",
@@ -104,7 +112,19 @@ class EncoderMismatch(EncoderError):
 
 
 class LLMError(HmemError):
-    """The language model, or the server that runs it, did not give what was asked."""
+    """A language model gave no usable reply. What was stored before is unharmed."""
+
+
+class LLMMissing(LLMError):
+    """No language model was configured, or its client is not installed."""
+
+
+class LLMUnavailable(LLMError):
+    """The model is down, overloaded or too slow, and stayed so until the retries or the time ran out."""
+
+
+class LLMRefused(LLMError):
+    """The model refuses this very request, and would again: a wrong key or model name, too long a prompt."""
 
 
 class MalformedReply(LLMError):
@@ -125,3 +145,7 @@ class MalformedReply(LLMError):
     def repairable(self) -> bool:
         """Whether showing the model its mistake can help: not where it, or its server, declined to answer."""
         return self.kind not in ("refused", "filtered")
+
+
+class BudgetExceeded(LLMError):
+    """A question was not put to the model, since the reply would cost more than is left of a budget."""

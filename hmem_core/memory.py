@@ -7,21 +7,31 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import msgspec
 import numpy as np
 
-from hmem_core import messages, times
+from hmem_core import messages, settling, times
 from hmem_core.changes import forget_turns, reembed, write_turns
-from hmem_core.effects import Effect, drive
+from hmem_core.effects import Ask, Priority, Program, Single, drive
 from hmem_core.embedding import registry
 from hmem_core.embedding.base import Encoder
-from hmem_core.errors import Damaged, InvalidInput, MemoryNotFound, StorageError, TurnForgotten, TurnNotFound
+from hmem_core.errors import (
+    Damaged,
+    InvalidInput,
+    LLMMissing,
+    MemoryNotFound,
+    StorageError,
+    TurnForgotten,
+    TurnNotFound,
+)
 from hmem_core.journal.base import Journal
 from hmem_core.journal.sqlite import SqliteJournal
 from hmem_core.journal.volatile import VolatileJournal
 from hmem_core.messages import Message
-from hmem_core.options import ReadingOptions, SegmentOptions
+from hmem_core.methods import program
+from hmem_core.options import LLM, ReadingOptions, SegmentOptions
 from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
@@ -38,6 +48,11 @@ __all__ = ["JOURNAL_FILE", "Memory", "open", "verify"]
 JOURNAL_FILE = "journal.sqlite"
 """Name of the journal inside a memory's directory."""
 
+if TYPE_CHECKING:
+    from hmem_core.llm.threads import ThreadDriver
+
+T = TypeVar("T")
+
 Between = tuple[TimeLike | None, TimeLike | None]
 EncoderLike = Encoder | str | os.PathLike[str] | Callable[[list[str]], Any]
 
@@ -52,6 +67,7 @@ def open(
     language: str | None = None,
     segments: SegmentOptions = SegmentOptions(),
     reading: ReadingOptions = ReadingOptions(),
+    llm: LLM | None = None,
     clock: Callable[[], int] = system_clock,
 ) -> Memory:
     """Open a memory, creating it if there is none.
@@ -66,6 +82,7 @@ def open(
             English); chosen when the memory is created. Other scripts bring their own.
         segments: how turns find their place in the segment tree.
         reading: how searches weigh what they find.
+        llm: a language model; with None, nothing ever calls one.
         reembed: if the memory was written with another encoder, make every vector anew with this one.
         clock: gives UTC microseconds since 1970; for tests and simulations.
 
@@ -83,7 +100,7 @@ def open(
     journal: Journal = VolatileJournal() if directory is None else _journal(directory, create)
     try:
         store = Store(journal, directory, made.identity, language=language, reembed=reembed, clock=clock)
-        memory = Memory(store, made, zone, segments, reading)
+        memory = Memory(store, made, zone, segments, reading, llm)
         if reembed:
             memory._reembed()
             store.reembedded()
@@ -158,7 +175,13 @@ class Memory:
     """
 
     def __init__(
-        self, store: Store, encoder: Encoder, tz: Any, segments: SegmentOptions, reading: ReadingOptions
+        self,
+        store: Store,
+        encoder: Encoder,
+        tz: Any,
+        segments: SegmentOptions,
+        reading: ReadingOptions,
+        llm: LLM | None,
     ) -> None:
         self._store = store
         self._encoder = encoder
@@ -166,12 +189,21 @@ class Memory:
         self._segment_options = segments
         self._reading_options = reading
         self._segments = Segments(lambda: store.view(tree=True))
+        self._driver = None if llm is None else _driver_of(encoder, llm)
 
-    def _answer(self, effect: Effect) -> Any:
+    def _run(self, program: Program[T], priority: Priority) -> T:
+        if self._driver is not None:
+            return self._driver.run(program, priority=priority)
+        return drive(program, self._answer)
+
+    def _answer(self, effect: Single) -> Any:
+        if isinstance(effect, Ask):
+            raise LLMMissing(f"{effect.purpose} needs a language model; open the memory with llm=LLM(...)")
         return self._encoder.embed(effect.texts)
 
     # -- writing -------------------------------------------------------------------------------------
 
+    @program(Priority.WRITE)
     def add(
         self,
         content: Message | Iterable[Message],
@@ -183,7 +215,7 @@ class Memory:
         role: str = "user",
         speaker: str | None = None,
         system: bool = False,
-    ) -> Added:
+    ) -> Program[Added]:
         """Remember one message or several, all or none.
 
         Args:
@@ -213,7 +245,13 @@ class Memory:
             role=role, speaker=speaker, session=session, at=at, key=key, metadata=metadata, system=system
         )
         drafts, skipped = messages.read_messages(content, defaults, self._tz)
-        return drive(write_turns(self._store, drafts, tuple(skipped), self._segment_options), self._answer)
+        options = self._segment_options
+        if self._driver is None:  # nothing asks a model that is not there
+            options = msgspec.structs.replace(options, compatibility="cosine")
+        added = yield from write_turns(self._store, drafts, tuple(skipped), options)
+        if self._driver is not None and added.new:
+            yield from settling.catch_up(self._store, options)
+        return added
 
     def forget(
         self,
@@ -241,7 +279,10 @@ class Memory:
                 another process kept their bytes from being erased, which is done at the next opening.
         """
         limit = None if before is None else times.micros(before, self._tz, "before")
-        return forget_turns(self._store, ids, key, session, limit)
+        forgotten = forget_turns(self._store, ids, key, session, limit)
+        if self._driver is not None:
+            self._driver.forget()
+        return forgotten
 
     def _reembed(self) -> None:
         reembed(self._store, self._encoder.embed)
@@ -292,6 +333,7 @@ class Memory:
         rows = rows[np.argsort(view.narrow["at"][rows], kind="stable")]
         return [turn for row in rows if (turn := reading.turn(view, int(row))) is not None]
 
+    @program(Priority.SEARCH)
     def search(
         self,
         query: str,
@@ -303,7 +345,7 @@ class Memory:
         as_of: int | TimeLike | None = None,
         explain: bool = False,
         reading: ReadingOptions | None = None,
-    ) -> list[Evidence]:
+    ) -> Program[list[Evidence]]:
         """The turns most worth reading for `query`, best first; an empty list if none passes the filters.
 
         Args:
@@ -334,16 +376,14 @@ class Memory:
             explain=explain,
             reading=reading,
         )
-        return self._search(request)
+        return (yield from self._search(request))
 
-    def _search(self, request: Request) -> list[Evidence]:
+    def _search(self, request: Request) -> Program[list[Evidence]]:
         check(request)
         self._store.check_open()
-        return drive(
-            search(request, lambda tree: self._store.view(tree=tree), self._tz, self._reading_options),
-            self._answer,
-        )
+        return search(request, lambda tree: self._store.view(tree=tree), self._tz, self._reading_options)
 
+    @program(Priority.SEARCH)
     def context(
         self,
         query: str,
@@ -354,7 +394,7 @@ class Memory:
         between: Between | None = None,
         where: Where | None = None,
         as_of: int | TimeLike | None = None,
-    ) -> Context:
+    ) -> Program[Context]:
         """Evidence for `query`, packed for a prompt: chronological, dated, with ids, within a budget.
 
         Args:
@@ -375,7 +415,8 @@ class Memory:
             where=where,
             as_of=as_of,
         )
-        return packing.pack(self._search(request), max_tokens, count, self._tz)
+        found = yield from self._search(request)
+        return packing.pack(found, max_tokens, count, self._tz)
 
     @property
     def segments(self) -> Segments:
@@ -403,7 +444,20 @@ class Memory:
             disk_bytes=0 if directory is None else _disk_bytes(directory),
             memory_bytes=held,
             mapped_bytes=mapped,
+            llm=None if self._driver is None else self._driver.ledger.snapshot(),
+            waiting=0 if self._driver is None else settling.waiting(self._store, self._segment_options),
         )
+
+    @program(Priority.BACKGROUND)
+    def settle(self) -> Program[int]:
+        """Let the language model summarise every segment whose summary is due, as after a time when it was down.
+
+        `add` does a part of this by itself. Returns how many segments were summarised; `stats` says how many wait.
+
+        Raises:
+            LLMError: there is no model, or it failed; what it had done by then is kept.
+        """
+        return (yield from settling.settle(self._store, self._segment_options))
 
     # -- keeping -------------------------------------------------------------------------------------
 
@@ -423,6 +477,8 @@ class Memory:
 
     def close(self) -> None:
         """Release files. Idempotent; any other use afterwards raises `Closed`."""
+        if self._driver is not None:
+            self._driver.close()
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -435,6 +491,13 @@ class Memory:
 
     def __repr__(self) -> str:
         return f"<hmem.Memory {self._store.directory or 'in the process'}>"
+
+
+def _driver_of(encoder: Encoder, llm: LLM) -> ThreadDriver:
+    """What runs the programs of a memory with a language model. Loaded late, as few memories have one."""
+    from hmem_core.llm.threads import ThreadDriver
+
+    return ThreadDriver(encoder.embed, llm)
 
 
 def _disk_bytes(directory: Path) -> int:

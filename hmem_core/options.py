@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from typing import Literal
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 
 from hmem_core.errors import InvalidInput
 
-__all__ = ["ReadingOptions", "SegmentOptions"]
+__all__ = ["LLM", "Budget", "Prices", "ReadingOptions", "SegmentOptions"]
 
 Policy = Literal["none", "top-down", "bottom-up"]
 
@@ -106,3 +108,98 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
         fine = isinstance(self.lateral, tuple) and len(self.lateral) <= 64
         _check(fine and all(0 <= w < 1e6 for w in self.lateral), "lateral", self.lateral, "numbers from 0")
         _check(self.dense + self.lexical > 0, "dense", self.dense, "dense and lexical must not both be 0")
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """How much may be spent on a language model; what is None has no limit.
+
+    A question whose reply could exceed a limit is not asked: the program gets `BudgetExceeded` for it.
+    """
+
+    calls: int | None = None
+    """Replies of the model. One that has to be asked for again, because it was malformed, counts twice."""
+    tokens: int | None = None
+    """Tokens read and written. Beforehand a question counts with an estimate and its longest reply."""
+    money: float | None = None
+    """In the currency of the prices."""
+
+    def __post_init__(self) -> None:
+        for name in ("calls", "tokens", "money"):
+            value = getattr(self, name)
+            _check(value is None or (isinstance(value, (int, float)) and value >= 0), name, value, "from 0")
+
+
+class Prices(msgspec.Struct, frozen=True, kw_only=True):
+    """What a million tokens cost."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """Input that the server had in its cache; None: as other input."""
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached"):
+            value = getattr(self, name)
+            fine = isinstance(value, (int, float)) and 0 <= value < float("inf")
+            _check(fine or (name == "cached" and value is None), name, value, "a price from 0")
+
+    def cost(self, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
+        """The price of these tokens; `cached_tokens` are a part of `input_tokens`."""
+        cached = self.input if self.cached is None else self.cached
+        fresh = input_tokens - cached_tokens
+        return (fresh * self.input + cached_tokens * cached + output_tokens * self.output) / 1e6
+
+
+class LLM(msgspec.Struct, frozen=True, kw_only=True):
+    """A language model behind an OpenAI-compatible server, and how it is used."""
+
+    model: str
+    base_url: str | None = None
+    """For example ``http://localhost:8080/v1``; None for OpenAI's own (or ``OPENAI_BASE_URL``)."""
+    api_key: str | None = None
+    """None: ``OPENAI_API_KEY``, where that is set. Never shown."""
+    concurrency: int = 8
+    """Requests under way at once; others wait, the most urgent first."""
+    timeout: float = 60.0
+    """Seconds that one question may take from its first request on, retries and pauses included."""
+    retries: int = 4
+    """How often a request is sent again that failed for a reason that may pass."""
+    temperature: float | None = 0.0
+    """None: the server's own."""
+    structured: Literal["auto", "json_schema", "json_object", "plain"] = "auto"
+    """How replies are made to fit their schema; ``"auto"`` takes the strictest way that the server knows."""
+    prices: Prices | None = None
+    budget: Budget | None = None
+    """For all programs of one memory, as long as it is open."""
+    cache: str | os.PathLike[str] | None = None
+    """File that keeps valid replies, so that the same question is never paid for twice; None: no file."""
+    extra: Mapping[str, Any] = {}
+    """Further fields of each request, such as ``{"reasoning_effort": "low"}``."""
+
+    def __post_init__(self) -> None:
+        _check(
+            isinstance(self.model, str) and bool(self.model.strip()), "model", self.model, "a model's name"
+        )
+        for name in ("concurrency", "retries"):
+            value, least = getattr(self, name), int(name == "concurrency")
+            fine = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            _check(fine, name, value, f"a whole number from {least}")
+        timeout = isinstance(self.timeout, (int, float)) and 0 < self.timeout < float("inf")
+        _check(timeout, "timeout", self.timeout, "seconds, more than 0")
+        warm = self.temperature is None or (
+            isinstance(self.temperature, (int, float)) and 0 <= self.temperature <= 2
+        )
+        _check(warm, "temperature", self.temperature, "from 0 to 2, or None")
+        ways = ("auto", "json_schema", "json_object", "plain")
+        _check(self.structured in ways, "structured", self.structured, f"one of {', '.join(ways)}")
+        if self.budget is not None and self.budget.money is not None:
+            _check(self.prices is not None, "budget", self.budget, "a budget of money needs prices")
+
+    @property
+    def key(self) -> str:
+        """The API key to send; servers that want none accept any."""
+        return self.api_key or os.environ.get("OPENAI_API_KEY") or "none"
+
+    def __repr__(self) -> str:
+        where = f" at {self.base_url}" if self.base_url else ""
+        return f"<LLM {self.model}{where}>"

@@ -18,11 +18,13 @@ __all__ = [
     "EncoderIdentity",
     "Evidence",
     "Forgotten",
+    "LedgerSnapshot",
     "Line",
     "Segment",
     "Skipped",
     "Stats",
     "Turn",
+    "Usage",
     "Verified",
     "VerifiedCheckpoint",
 ]
@@ -173,6 +175,49 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return self.text
 
 
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What was spent on a language model."""
+
+    calls: int = 0
+    """Replies that the model gave, malformed ones included."""
+    saved: int = 0
+    """Questions that needed no call: the reply was known, or the same question was under way."""
+    retries: int = 0
+    """Requests that failed for a reason that may pass."""
+    failures: int = 0
+    """Questions that got no usable reply."""
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    """Of `input_tokens`, those that the server had in its cache."""
+    output_tokens: int = 0
+    seconds: float = 0.0
+    """Time that requests took, added up; those under way at once count each."""
+    cost: float | None = None
+    """In the currency of the prices; None where none are known."""
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            calls=self.calls + other.calls,
+            saved=self.saved + other.saved,
+            retries=self.retries + other.retries,
+            failures=self.failures + other.failures,
+            input_tokens=self.input_tokens + other.input_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            seconds=self.seconds + other.seconds,
+            cost=sum(costs) if costs else None,
+        )
+
+
+class LedgerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What a memory has spent on its language model since it was opened."""
+
+    total: Usage
+    purposes: Mapping[str, Usage]
+    """By what the questions were asked for."""
+
+
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The size and state of a memory."""
 
@@ -198,6 +243,10 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the arrays and texts held in the process; mapped files are not counted."""
     mapped_bytes: int
     """Bytes of checkpoint files that are mapped into the process."""
+    llm: LedgerSnapshot | None = None
+    """None if no language model is configured."""
+    waiting: int = 0
+    """Segments whose summary by the language model is due; `Memory.settle` makes them."""
 
 
 class VerifiedCheckpoint(msgspec.Struct, frozen=True):

@@ -12,17 +12,28 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "hmem_core"
 
 # What a part of the package may import of the others; every part may import itself.
-BASE = {"records", "effects", "errors", "options", "cpus", "journal.entries"}
+BASE = {"records", "effects", "errors", "options", "budgets", "cpus", "journal.entries", "llm.prompts"}
 COLUMNS = BASE | {"columns"}
 STATE = COLUMNS | {"state"}
 VIEWS = STATE | {"segments", "events", "facts"}
 RETRIEVAL = VIEWS | {"retrieval", "times", "messages"}
-MEMORY = RETRIEVAL | {"store", "changes", "memory", "aio", "journal", "embedding", "llm"}
+MEMORY = RETRIEVAL | {
+    "store",
+    "settling",
+    "changes",
+    "methods",
+    "memory",
+    "aio",
+    "journal",
+    "embedding",
+    "llm",
+}
 INGEST = MEMORY | {"ingest"}
 ALLOWED = {
     "errors": set(),
     "records": set(),
     "effects": set(),
+    "budgets": {"errors", "records", "effects", "options"},
     "options": {"errors"},
     "cpus": {"errors"},
     "times": {"errors"},
@@ -36,18 +47,21 @@ ALLOWED = {
     "events": STATE,
     "facts": STATE,
     "retrieval": RETRIEVAL,
+    "settling": RETRIEVAL | {"store"},
     "store": STATE | {"journal"},
-    "changes": RETRIEVAL | {"store"},
+    "changes": RETRIEVAL | {"store", "settling"},
+    "methods": {"effects"},
     "memory": MEMORY,
-    "aio": {"memory", "retrieval", "records", "errors"},
+    "aio": {"memory", "methods", "retrieval", "records", "effects", "errors"},
     "ingest": INGEST,
     "interfaces": INGEST | {"interfaces"},
 }
 
 
 def part(module: str) -> str:
-    if module == "journal.entries" or module.startswith("journal.entries."):
-        return "journal.entries"
+    for low in ("journal.entries", "llm.prompts"):  # types and texts, used from every floor
+        if module == low or module.startswith(f"{low}."):
+            return low
     return module.split(".")[0]
 
 

@@ -1,0 +1,137 @@
+"""The way to the server: one request, one completion, no opinion about retries."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from hmem_core.errors import LLMMissing
+from hmem_core.llm.retry import Failure
+from hmem_core.options import LLM
+
+__all__ = ["Completion", "OpenAITransport", "Transport"]
+
+_CONNECT = 10.0
+"""Seconds that connecting may take."""
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model replied. Token counts are None where the server does not say."""
+
+    text: str | None
+    finish_reason: str | None = None
+    refusal: str | None = None
+    input_tokens: int | None = None
+    cached_tokens: int = 0
+    output_tokens: int | None = None
+
+
+class Transport(Protocol):
+    """Sends requests. A scripted one stands in for a server in tests."""
+
+    async def complete(self, body: Mapping[str, Any]) -> Completion:
+        """The completion of a chat, as an OpenAI-compatible server makes it.
+
+        Raises:
+            Failure: there was none.
+        """
+
+    async def close(self) -> None:
+        """Release connections."""
+
+
+class OpenAITransport:
+    """Sends requests by `openai.AsyncOpenAI`, loaded at the first of them. Belongs to one event loop."""
+
+    def __init__(self, llm: LLM) -> None:
+        self._llm = llm
+        self._openai: Any = None
+        self._client: Any = None
+        self._loading = asyncio.Lock()
+
+    async def complete(self, body: Mapping[str, Any]) -> Completion:
+        openai, client = await self._open()
+        try:
+            response = await client.chat.completions.with_raw_response.create(
+                model=body["model"], messages=body["messages"], extra_body=body
+            )
+        except openai.APIStatusError as error:
+            said = error.body.get("message") if isinstance(error.body, dict) else None
+            raise Failure(
+                said if isinstance(said, str) else str(error.message),
+                status=error.status_code,
+                code=error.code,
+                headers={name.lower(): value for name, value in error.response.headers.items()},
+            ) from error
+        except openai.APIConnectionError as error:
+            raise Failure(f"{error.message} {error.__cause__ or ''}".strip()) from error
+        try:
+            return _completion(response.content)
+        except (msgspec.MsgspecError, UnicodeDecodeError, IndexError) as error:
+            raise Failure(f"it sent something that is no completion ({error})") from error
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def _open(self) -> tuple[Any, Any]:
+        async with self._loading:
+            if self._client is None:
+                try:
+                    # In a thread, since it takes a second, in which embeddings can go on.
+                    self._openai = await asyncio.to_thread(importlib.import_module, "openai")
+                except ImportError as error:
+                    raise LLMMissing(
+                        "language models need the package openai; install it with: "
+                        "pip install 'hmem-core[llm]'"
+                    ) from error
+                self._client = self._openai.AsyncOpenAI(
+                    api_key=self._llm.key,
+                    base_url=self._llm.base_url,
+                    max_retries=0,  # ours would be multiplied by them
+                    timeout=self._openai.Timeout(self._llm.timeout, connect=min(_CONNECT, self._llm.timeout)),
+                )
+        return self._openai, self._client
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Body(msgspec.Struct):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+def _completion(content: bytes) -> Completion:
+    body = msgspec.json.decode(content, type=_Body)
+    choice, usage = body.choices[0], body.usage or _Usage()
+    details = usage.prompt_tokens_details or _Details()
+    return Completion(
+        text=choice.message.content,
+        finish_reason=choice.finish_reason,
+        refusal=choice.message.refusal,
+        input_tokens=usage.prompt_tokens,
+        cached_tokens=details.cached_tokens or 0,
+        output_tokens=usage.completion_tokens,
+    )

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
         TurnForgotten,
         TurnNotFound,
     )
-    from hmem_core.memory import Memory, open, verify
+    from hmem_core.memory import Memory
+    from hmem_core.opening import open, verify
     from hmem_core.options import LLM, Budget, Prices, ReadingOptions, SegmentOptions
     from hmem_core.records import (
         Added,
@@ -122,8 +123,8 @@ _ELSEWHERE = {
     "Prices": "options",
     "ReadingOptions": "options",
     "SegmentOptions": "options",
-    "open": "memory",
-    "verify": "memory",
+    "open": "opening",
+    "verify": "opening",
 }
 
 

@@ -13,8 +13,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from hmem_core.effects import Program
 from hmem_core.errors import Closed
 from hmem_core.memory import Memory
-from hmem_core.memory import open as open_memory
 from hmem_core.methods import written
+from hmem_core.opening import open as open_memory
 from hmem_core.records import Segment
 from hmem_core.retrieval.outline import Segments
 

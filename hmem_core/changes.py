@@ -52,8 +52,8 @@ def write_turns(
         outcome = _append(store, drafts, packed, skipped, segments, fresh, judged)
         if isinstance(outcome, Added):
             return outcome
-        # Another process has forgotten a turn that was known, or has added turns: what is missing is embedded,
-        # and the places, which rest on the turns before, are judged anew.
+        # Another process has forgotten a turn that was known, or has added turns: what is missing is
+        # embedded, and the places, which rest on the turns before, are judged anew.
         missing = [draft for draft in outcome if id(draft) not in packed]
         if missing:
             vectors = yield Embed(tuple(draft.index_text for draft in missing))
@@ -94,7 +94,8 @@ def _append(
     another state, return the drafts that are new.
 
     Args:
-        judged: how many turns there were, and the heights at which a model attaches the `fresh` drafts after them.
+        judged: how many turns there were, and the heights at which a model attaches the `fresh` drafts
+            after them.
     """
     ids: list[int] = []
     new: list[int] = []

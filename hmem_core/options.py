@@ -39,8 +39,8 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
     low: float = 0.05
     high: float = 0.95
     compatibility: Literal["cosine", "pointwise", "batch"] = "cosine"
-    """Who says which segments a turn is compatible with: cosines, or a language model, asked one question for each
-    segment or one for all. If the model fails, cosines decide."""
+    """Who says which segments a turn is compatible with: cosines, or a language model, asked one question for
+    each segment or one for all. If the model fails, cosines decide."""
     summarise: bool = True
     """With a language model: let it summarise segments."""
     summarise_from: int = 4

@@ -1,4 +1,4 @@
-"""What a memory with a language model does beside storing turns: judging their places, summarising segments."""
+"""What a memory with a language model does beside storing turns: judge places, summarise segments."""
 
 from __future__ import annotations
 

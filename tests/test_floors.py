@@ -51,8 +51,9 @@ ALLOWED = {
     "store": STATE | {"journal"},
     "changes": RETRIEVAL | {"store", "settling"},
     "methods": {"effects"},
-    "memory": MEMORY,
-    "aio": {"memory", "methods", "retrieval", "records", "effects", "errors"},
+    "memory": MEMORY - {"opening", "aio"},
+    "opening": MEMORY - {"aio"},
+    "aio": {"opening", "memory", "methods", "retrieval", "records", "effects", "errors"},
     "ingest": INGEST,
     "interfaces": INGEST | {"interfaces"},
 }

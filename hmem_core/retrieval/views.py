@@ -80,8 +80,8 @@ def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptio
 
 
 def time(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
-    """Nodes of the segment tree by the cosine of their centroid, or of their summary if that is greater, and what
-    the policy brings them (SegTreeMem).
+    """Nodes of the segment tree by the cosine of their centroid, or of their summary if that is greater, and
+    what the policy brings them (SegTreeMem).
 
     A segment counts as many turns as it shows, so it is taken only where it fits into what is left of `k`;
     no node comes beside one above it.

@@ -4,37 +4,74 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from hmem_core.errors import Closed
 from hmem_core.memory import Memory
 from hmem_core.memory import open as open_memory
+from hmem_core.records import Segment
+from hmem_core.retrieval.outline import Segments
 
-__all__ = ["AsyncMemory"]
+__all__ = ["AsyncMemory", "AsyncSegments"]
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 _THREADS = 4
 """Calls of one memory that are under way at once; more wait their turn."""
 
 
-def _awaited(
-    method: Callable[Concatenate[Memory, P], T],
-) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
-    """`method` of `Memory` as a coroutine that runs it in a thread."""
+class _Awaited(Generic[S]):
+    """An object whose methods are run in threads."""
 
-    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(functools.partial(method, self._memory, *args, **kwargs))
+    def __init__(self, object: S) -> None:
+        self._object = object
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        raise NotImplementedError
+
+
+def _awaited(
+    method: Callable[Concatenate[S, P], T],
+) -> Callable[Concatenate[_Awaited[S], P], Coroutine[Any, Any, T]]:
+    """`method` as a coroutine that runs it in a thread."""
+
+    async def call(self: _Awaited[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(functools.partial(method, self._object, *args, **kwargs))
 
     functools.update_wrapper(call, method)
     return call
 
 
-class AsyncMemory:
+class AsyncSegments(_Awaited[Segments]):
+    """The methods of `Segments`, awaited; ``walk`` is for ``async for``. As `AsyncMemory.segments`."""
+
+    def __init__(self, memory: AsyncMemory) -> None:
+        super().__init__(memory._object.segments)
+        self._memory = memory
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await self._memory._run(call)
+
+    root = _awaited(Segments.root)
+    get = _awaited(Segments.get)
+    children = _awaited(Segments.children)
+    by_span = _awaited(Segments.by_span)
+    of_turn = _awaited(Segments.of_turn)
+    text = _awaited(Segments.text)
+
+    async def walk(self, *args: Any, **kwargs: Any) -> AsyncIterator[Segment]:
+        """As `Segments.walk`: the memory is that of the moment when the first segment is asked for."""
+        steps = await self._run(lambda: self._object.walk(*args, **kwargs))
+        while (segment := await self._run(lambda: next(steps, None))) is not None:
+            yield segment
+
+
+class AsyncMemory(_Awaited[Memory]):
     """The methods of `Memory`, awaited. Made by ``await AsyncMemory.open(...)``.
 
     The work is done in threads of the memory's own, so the event loop never waits for the disk, the
@@ -42,7 +79,7 @@ class AsyncMemory:
     """
 
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+        super().__init__(memory)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="hmem-async")
         self._closed = False
 
@@ -66,6 +103,11 @@ class AsyncMemory:
     checkpoint = _awaited(Memory.checkpoint)
     verify = _awaited(Memory.verify)
 
+    @property
+    def segments(self) -> AsyncSegments:
+        """The segment tree over the turns, to walk and to read."""
+        return AsyncSegments(self)
+
     async def close(self) -> None:
         """Finish the calls under way and release files. Idempotent."""
         self._closed = True
@@ -73,7 +115,7 @@ class AsyncMemory:
 
     def _close(self) -> None:
         self._threads.shutdown(wait=True)
-        self._memory.close()
+        self._object.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -84,4 +126,4 @@ class AsyncMemory:
         await self.close()
 
     def __repr__(self) -> str:
-        return f"<hmem.AsyncMemory {self._memory!r}>"
+        return f"<hmem.AsyncMemory {self._object!r}>"

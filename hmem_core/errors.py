@@ -4,6 +4,7 @@
     ├── InvalidInput (ValueError)      an argument is wrong; the message names value, limit and remedy
     ├── NotFound (LookupError)         nothing of that name here
     │   ├── MemoryNotFound             no memory lies at that path
+    │   ├── SegmentNotFound            no node of the segment tree has that number
     │   └── TurnNotFound               that turn was never stored
     │       └── TurnForgotten          it was stored, and then forgotten
     ├── Closed                         the memory was closed
@@ -30,6 +31,7 @@ __all__ = [
     "InvalidInput",
     "MemoryNotFound",
     "NotFound",
+    "SegmentNotFound",
     "StorageError",
     "TurnForgotten",
     "TurnNotFound",
@@ -50,6 +52,10 @@ class NotFound(HmemError, LookupError):
 
 class MemoryNotFound(NotFound):
     """No memory lies at the path that was given."""
+
+
+class SegmentNotFound(NotFound):
+    """No node of the segment tree has that number, or all of its turns were forgotten."""
 
 
 class TurnNotFound(NotFound):

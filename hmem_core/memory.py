@@ -26,6 +26,7 @@ from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, 
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
 from hmem_core.retrieval.filters import Where
+from hmem_core.retrieval.outline import Segments
 from hmem_core.retrieval.search import Request, check, search
 from hmem_core.retrieval.tokens import estimate_tokens
 from hmem_core.store import Store, checkpoints_of, system_clock
@@ -164,6 +165,7 @@ class Memory:
         self._tz = tz
         self._segment_options = segments
         self._reading_options = reading
+        self._segments = Segments(lambda: store.view(tree=True))
 
     def _answer(self, effect: Effect) -> Any:
         return self._encoder.embed(effect.texts)
@@ -261,12 +263,8 @@ class Memory:
         if id is None:
             return self._by_key(str(key))
         view = self._store.view()
-        if isinstance(id, bool) or not isinstance(id, (int, np.integer)):
-            raise InvalidInput(f"id={id!r} is not a turn id; ids are whole numbers")
-        if not 0 <= id < view.rows:
-            raise TurnNotFound(f"there is no turn {id}; the memory has given out ids 0 to {view.rows - 1}")
-        turn = reading.turn(view, int(id))
-        if turn is None:
+        turn = reading.turn(view, reading.row(view, id))
+        if turn is None:  # in this moment
             raise TurnForgotten(f"turn {id} was forgotten")
         return turn
 
@@ -380,6 +378,11 @@ class Memory:
             as_of=as_of,
         )
         return packing.pack(self._search(request), max_tokens, count, self._tz)
+
+    @property
+    def segments(self) -> Segments:
+        """The segment tree over the turns, to walk and to read."""
+        return self._segments
 
     def stats(self) -> Stats:
         """Sizes and state."""

@@ -19,6 +19,7 @@ __all__ = [
     "Evidence",
     "Forgotten",
     "Line",
+    "Segment",
     "Skipped",
     "Stats",
     "Turn",
@@ -115,6 +116,35 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = {}
     signals: Mapping[str, float] | None = None
     """With ``explain=True``: the part of each signal in `score`; they add up to it."""
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of the segment tree: successive turns that belong together, or a single turn, a leaf.
+
+    Nodes that cover nothing but forgotten turns are never shown, not among `children` either.
+    """
+
+    id: int
+    """The node's number, which neither adding nor forgetting turns changes. Segments at the end of the memory
+    grow with it, and any may come to lie in a new one."""
+    span: tuple[int, int]
+    """First and last turn id, both included. The spans of all children, forgotten turns with them, make up
+    that of their parent."""
+    height: int
+    """0 for a single turn. Above a segment, heights grow, but not always by one: a tree in which all turns
+    lie at the same depth would have nodes with one child in between, which say nothing and are left out."""
+    size: int
+    """Turns in it that are not forgotten."""
+    start: datetime
+    """The earliest time of one of its turns; turns may be back-dated, so that need not be the first one's."""
+    end: datetime
+    """The latest time of one of its turns."""
+    parent: int | None
+    """The segment right above; None for the root."""
+    children: tuple[int, ...]
+    """The segments right below, in the order of their turns; none for a single turn."""
+    text: str
+    """A few of its turns that stand for all, one a line with its speaker, in the order of their times."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

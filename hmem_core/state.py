@@ -200,13 +200,11 @@ class State:
         narrow = self.turns.narrow
         gone = [turn for turn in entry.ids if narrow["live"][turn]]
         for turn in gone:
-            for names, column in (
-                (self.roles, "role"),
-                (self.speakers, "speaker"),
-                (self.sessions, "session"),
-            ):
-                names.release(int(narrow[column][turn]))
-            self.turns.erase(turn)
+            tables = (self.roles, "role"), (self.speakers, "speaker"), (self.sessions, "session")
+            used = [(names, int(narrow[column][turn])) for names, column in tables]
+            self.turns.erase(turn)  # before its names go: a reader trusts what it read of a row that is live
+            for names, code in used:
+                names.release(code)
             self.vectors.erase(turn)
         self.turns.stamp_all(seq)
         self.fields = FieldCache()
@@ -364,9 +362,9 @@ class State:
 
     @property
     def nbytes(self) -> tuple[int, int]:
-        """Bytes of vectors, texts and columns: (held in the process, mapped from a checkpoint)."""
-        (held, mapped), (turns_held, turns_mapped) = self.vectors.nbytes, self.turns.nbytes
-        return held + turns_held, mapped + turns_mapped
+        """Bytes of all arrays and texts: (held in the process, mapped from a checkpoint)."""
+        parts = (self.vectors.nbytes, self.turns.nbytes, self.postings.nbytes, (self.tree.nbytes, 0))
+        return sum(held for held, _ in parts), sum(mapped for _, mapped in parts)
 
 
 def _constant(batch: pa.RecordBatch) -> Callable[[], pa.RecordBatch]:

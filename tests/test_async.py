@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import hmem_core as hmem
+from hmem_core.aio import AsyncSegments
+from hmem_core.retrieval.outline import Segments
 from tests.helpers import hashing_encoder
 
 
@@ -33,6 +35,31 @@ def test_the_same_methods_awaited(tmp_path: Path) -> None:
 def test_every_method_of_memory_is_there() -> None:
     public = {name for name in vars(hmem.Memory) if not name.startswith("_")}
     assert public <= {name for name in vars(hmem.AsyncMemory) if not name.startswith("_")}
+
+
+def test_every_method_of_its_segments_is_there() -> None:
+    names = [{name for name in vars(kind) if not name.startswith("_")} for kind in (Segments, AsyncSegments)]
+    assert names[0] == names[1]
+
+
+def test_segments_are_walked_without_the_event_loop() -> None:
+    async def scenario() -> None:
+        async with await hmem.AsyncMemory.open(encoder=hashing_encoder()) as memory:
+            assert await memory.segments.root() is None
+            await memory.add(["kettle one", "kettle two", "violin"])
+            walked = [segment async for segment in memory.segments.walk(min_size=1)]
+            root = await memory.segments.root()
+            assert root == walked[0]
+            assert [one.id for one in walked[1:] if one.parent == root.id] == list(root.children)
+            assert await memory.segments.by_span(0, 2) == await memory.segments.get(root.id) == root
+            assert (await memory.segments.of_turn(2))[-1] == root
+            assert await memory.segments.text(root.id, turns=9) == root.text
+            assert [one.id for one in await memory.segments.children(root.id)] == list(root.children)
+            with pytest.raises(hmem.SegmentNotFound):
+                async for _ in memory.segments.walk(99):
+                    pass
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("call", ["add", "search"])

@@ -39,7 +39,7 @@ ALLOWED = {
     "store": STATE | {"journal"},
     "changes": RETRIEVAL | {"store"},
     "memory": MEMORY,
-    "aio": {"memory", "errors"},
+    "aio": {"memory", "retrieval", "records", "errors"},
     "ingest": INGEST,
     "interfaces": INGEST | {"interfaces"},
 }

@@ -63,9 +63,10 @@ def _grown(column: npt.NDArray[Any], size: int, fill: int = 0) -> npt.NDArray[An
 class _Block:
     """Postings of one block. Turns are numbered within it."""
 
-    __slots__ = ("_ids", "base", "tail", "tail_turns", "terms", "used")
+    __slots__ = ("_ids", "base", "mapped", "tail", "tail_turns", "terms", "used")
 
     def __init__(self, terms: HashArray | None = None, base: Postings | None = None) -> None:
+        self.mapped = base is not None
         self.terms = np.empty(0, np.uint64) if terms is None else terms
         self.base = _empty_base() if base is None else base
         self.tail = _empty_tail(self.terms.size)
@@ -110,6 +111,7 @@ class _Block:
         places = np.arange(size) + np.repeat(merged.offsets[order] - offsets[:-1], counts[order])
         self.terms = terms[order]
         self.base = Postings(offsets, merged.turns[places], merged.weights[places])
+        self.mapped = False
         self.tail, self.used, self.tail_turns, self._ids = _empty_tail(order.size), 0, 0, None
 
     def _all_terms(self) -> HashArray:
@@ -286,9 +288,12 @@ class PostingColumns:
         return values
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays, held or mapped."""
-        return sum(
-            block.terms.nbytes + sum(column.nbytes for column in (*block.base, *block.tail))
-            for block in self._blocks
-        )
+    def nbytes(self) -> tuple[int, int]:
+        """Bytes of the arrays: (held, mapped)."""
+        held = mapped = 0
+        for block in self._blocks:
+            offsets, turns, weights = block.base
+            held += offsets.nbytes + sum(column.nbytes for column in block.tail)
+            size = block.terms.nbytes + turns.nbytes + weights.nbytes
+            held, mapped = (held, mapped + size) if block.mapped else (held + size, mapped)
+        return held, mapped

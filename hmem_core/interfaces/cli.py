@@ -74,6 +74,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "context": reading.context,
         "turns": reading.turns,
         "get": reading.get,
+        "tree": reading.tree,
     },
     "Keeping": {"stats": keeping.stats, "verify": keeping.verify, "warm": keeping.warm},
 }

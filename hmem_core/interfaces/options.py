@@ -19,6 +19,7 @@ __all__ = [
     "Between",
     "Encoder",
     "Json",
+    "Language",
     "Location",
     "Since",
     "Tz",
@@ -50,6 +51,13 @@ Encoder = Annotated[
         envvar="HMEM_ENCODER",
         help="A directory with model.onnx and tokenizer.json; without it, the built-in model.",
         rich_help_panel=_SHARED,
+    ),
+]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How words in Latin script are stemmed in a new memory: english (unless given), german, …",
     ),
 ]
 Tz = Annotated[
@@ -106,7 +114,14 @@ AsOf = Annotated[
         rich_help_panel=_FILTERS,
     ),
 ]
-View = Annotated[str, typer.Option(metavar="NAME", help="How turns are ranked: fused, or dense.")]
+View = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="How turns are ranked: fused, by all signals; dense or lexical, by embeddings or words alone; "
+        "time, by the segment tree, which finds segments too.",
+    ),
+]
 
 
 def interval(

@@ -16,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
+from hmem_core.interfaces import outline
+from hmem_core.records import Added, Context, Evidence, Forgotten, Segment, Stats, Turn, Verified
 
 if TYPE_CHECKING:
     from hmem_core.ingest.bulk import Ingested
@@ -59,6 +60,9 @@ class Output:
             return ""
         local = at.astimezone(self._tz)
         return f"{local:%Y-%m-%d %H:%M}" if self.console.is_terminal else local.isoformat()
+
+    def _date(self, at: dt.datetime) -> str:
+        return f"{at.astimezone(self._tz):%Y-%m-%d}"
 
     def added(self, added: Added) -> None:
         if self.json:
@@ -109,15 +113,20 @@ class Output:
     def hits(self, hits: Sequence[Evidence]) -> None:
         if self.json:
             return self._records(hits)
-        rows = [
-            [str(hit.turns[0]), f"{hit.score:.3f}", self.time(hit.at), hit.speaker or hit.role, hit.text]
-            for hit in hits
-        ]
         columns = ["id", "score", "time", "speaker", "text"]
+        rows: list[list[str | Text]] = [
+            [_span(hit), f"{hit.score:.3f}", self.time(hit.at), _speakers(hit), hit.text] for hit in hits
+        ]
         if any(hit.signals is not None for hit in hits):
-            columns.insert(4, "signals")
-            for row, hit in zip(rows, hits, strict=True):
-                row.insert(4, " ".join(f"{name}={part:.3f}" for name, part in (hit.signals or {}).items()))
+            if self.console.is_terminal:
+                for row, hit in zip(rows, hits, strict=True):
+                    row[4] = Text(printable(hit.text, _LONGEST)).append("\n" + _sum(hit), "dim")
+            else:
+                columns.insert(4, "signals")
+                for row, hit in zip(rows, hits, strict=True):
+                    row.insert(
+                        4, " ".join(f"{name}={part:.3f}" for name, part in (hit.signals or {}).items())
+                    )
         return self._table(rows, columns)
 
     def turns(self, turns: Sequence[Turn]) -> None:
@@ -128,6 +137,28 @@ class Output:
             for turn in turns
         ]
         return self._table(rows, ("id", "time", "session", "speaker", "text"))
+
+    def tree(self, segments: Sequence[Segment], *, more: bool) -> None:
+        """The segments of a walk: drawn on a terminal, an indented line each in a pipe."""
+        if self.json:
+            return self._records(segments)
+        if not segments:
+            return None
+        if self.console.is_terminal:
+            return self.console.print(outline.draw(segments, self._date, printable, more))
+        rows = [
+            [
+                "  " * level + str(segment.id),
+                f"{segment.span[0]}-{segment.span[1]}",
+                str(segment.size),
+                str(segment.height),
+                self.time(segment.start),
+                self.time(segment.end),
+                segment.text,
+            ]
+            for segment, level in zip(segments, outline.levels(segments), strict=True)
+        ]
+        return self._table(rows, ())
 
     def turn(self, turn: Turn) -> None:
         """Everything of one turn: its fields, a blank line, and its text as it was said."""
@@ -192,10 +223,10 @@ class Output:
         for record in records:
             self.record(record)
 
-    def _table(self, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
+    def _table(self, rows: Sequence[Sequence[str | Text]], columns: Sequence[str]) -> None:
         """Rows with aligned columns on a terminal; without a header and tab-separated in a pipe."""
         if not self.console.is_terminal:
-            sys.stdout.writelines("\t".join(map(printable, row)) + "\n" for row in rows)
+            sys.stdout.writelines("\t".join(printable(str(cell)) for cell in row) + "\n" for row in rows)
             return
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         for name in columns:
@@ -207,7 +238,9 @@ class Output:
                 style=_STYLES.get(name, ""),
             )
         for row in rows:
-            table.add_row(*(Text(printable(cell, _LONGEST)) for cell in row))
+            table.add_row(
+                *(Text(printable(cell, _LONGEST)) if isinstance(cell, str) else cell for cell in row)
+            )
         self.console.print(table)
 
     def fields(self, fields: dict[str, Any]) -> None:
@@ -219,6 +252,26 @@ class Output:
 
 
 _STYLES = {"id": "cyan", "score": "green", "time": "dim", "speaker": "bold", "session": "dim"}
+
+
+def _span(hit: Evidence) -> str:
+    first, last = hit.span
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _speakers(hit: Evidence) -> str:
+    """Who said it; of a segment, how many turns it has, and who said them if it was one."""
+    if hit.kind == "turn":
+        return hit.speaker or hit.role
+    turns = f"{len(hit.turns)} turns"
+    return f"{hit.speaker}, {turns}" if hit.speaker else turns
+
+
+def _sum(hit: Evidence) -> str:
+    """The score as the sum of its signals."""
+    signs = {True: "+", False: "-"}
+    parts = [f"{signs[part >= 0]} {name} {abs(part):.3f}" for name, part in (hit.signals or {}).items()]
+    return f"{hit.score:.3f} = " + " ".join(parts).removeprefix("+ ")
 
 
 def _size(count: int) -> str:

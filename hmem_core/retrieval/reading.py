@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
+import msgspec
+import numpy as np
+
+from hmem_core.errors import InvalidInput, TurnForgotten, TurnNotFound
 from hmem_core.records import Evidence, Turn
 from hmem_core.retrieval.views import Hit
 from hmem_core.state import View
 from hmem_core.times import datetime_of
 
-__all__ = ["evidence", "turn"]
+__all__ = ["evidence", "row", "turn"]
+
+
+def row(view: View, id: Any) -> int:
+    """The row of the turn with that id.
+
+    Raises:
+        TurnNotFound: it was never stored.
+        TurnForgotten: it was stored and forgotten.
+        InvalidInput: `id` is not a whole number.
+    """
+    if isinstance(id, bool) or not isinstance(id, (int, np.integer)):
+        raise InvalidInput(f"id={id!r} is not a turn id; ids are whole numbers")
+    if not 0 <= id < view.rows:
+        given = f"the memory has given out ids 0 to {view.rows - 1}" if view.rows else "the memory is empty"
+        raise TurnNotFound(f"there is no turn {id}; {given}")
+    if not view.narrow["live"][id]:
+        raise TurnForgotten(f"turn {id} was forgotten")
+    return int(id)
 
 
 def turn(view: View, row: int) -> Turn | None:
     """The turn in `row`; None if it was forgotten."""
     text = view.text[row]
-    if text is None or not view.narrow["live"][row]:
+    if text is None:
         return None
     metadata = view.metadata[row]
-    return Turn(
+    found = Turn(
         id=row,
         text=text,
         role=view.roles.text(int(view.narrow["role"][row])) or "user",
@@ -29,6 +51,8 @@ def turn(view: View, row: int) -> Turn | None:
         part=int(view.narrow["part"][row]),
         metadata=msgspec.msgpack.decode(metadata) if metadata else {},
     )
+    # Last: a row that is forgotten meanwhile is dead before anything else of it is gone.
+    return found if view.narrow["live"][row] else None
 
 
 def evidence(view: View, hit: Hit, *, explain: bool) -> Evidence | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import Result
 
 import hmem_core as hmem
+from tests.helpers import hashing_encoder
 from tests.interfaces.conftest import Run
 
 
@@ -42,6 +44,14 @@ def filled(run: Run) -> Run:
 
 
 # -- add ---------------------------------------------------------------------------------------------
+
+
+def test_the_language_of_a_new_memory(run: Run) -> None:
+    assert run("add", "As casas novas", "--language", "portuguese").exit_code == 0
+    assert run("search", "casa", "--view", "lexical").exit_code == 0
+    refused = run("add", "mais", "--language", "german")
+    assert refused.exit_code == 2
+    assert "portuguese" in refused.stderr
 
 
 def test_add_makes_a_memory_and_remembers(run: Run, place: Path) -> None:
@@ -232,6 +242,98 @@ def test_get_shows_a_turn_whole(filled: Run) -> None:
     assert documents(filled("get", "--key", "q", "--json"))[0]["id"] == 3
     for arguments, code in [(["9"], 1), (["--key", "none"], 1), ([], 2), (["1", "--key", "q"], 2)]:
         assert filled("get", *arguments).exit_code == code
+
+
+def test_search_explains_every_view_in_parts_that_add_up(filled: Run) -> None:
+    for view, signals in [
+        ("fused", {"dense", "lexical", "lateral", "tree"}),
+        ("dense", {"dense"}),
+        ("lexical", {"lexical"}),
+        ("time", {"centroid", "top-down"}),
+    ]:
+        found = documents(filled("search", "kettle", "--view", view, "--explain", "--json"))
+        assert found
+        for hit in found:
+            assert hit["signals"].keys() == signals
+            assert hit["score"] == pytest.approx(sum(hit["signals"].values()), abs=1e-5)
+
+
+def test_the_help_names_every_view() -> None:
+    from hmem_core.interfaces import options
+    from hmem_core.retrieval.views import VIEWS
+
+    told = options.View.__metadata__[0].help  # type: ignore[attr-defined]
+    assert all(re.search(rf"\b{name}\b", told) for name in VIEWS)
+
+
+# -- tree --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grove(run: Run) -> Run:
+    """`run`, on a memory whose tree has segments."""
+    words = ["kettle"] * 4 + ["violin"] * 5 + ["kettle"] + ["harbour"] * 6
+    messages = [
+        {"content": f"{word} {word} {word} {i}", "speaker": "Ann", "at": f"2026-01-{1 + i:02}T10:00Z"}
+        for i, word in enumerate(words)
+    ]
+    assert run("import", "-", input="".join(json.dumps(one) + "\n" for one in messages)).exit_code == 0
+    return run
+
+
+def test_tree_in_a_pipe_is_an_indented_line_a_segment(grove: Run, place: Path) -> None:
+    found = rows(grove("tree"))
+    with hmem.open(place, encoder=hashing_encoder()) as memory:
+        walked = list(memory.segments.walk(depth=3, width=8))
+    assert len(walked) > 3
+    assert [int(row[0]) for row in found] == [one.id for one in walked]
+    assert [row[1] for row in found] == [f"{one.span[0]}-{one.span[1]}" for one in walked]
+    assert found[0][1:6] == [
+        "0-15",
+        "16",
+        str(walked[0].height),
+        *(f"2026-01-{d}T10:00:00+00:00" for d in ("01", "16")),
+    ]
+    indent = {one.id: len(row[0]) - len(row[0].lstrip()) for one, row in zip(walked, found, strict=True)}
+    assert all(indent[one.id] == indent[one.parent] + 2 for one in walked[1:] if one.parent is not None)
+
+
+def test_tree_in_json_is_a_flat_list_that_can_be_nested(grove: Run) -> None:
+    walked = documents(grove("tree", "--json", "--min-size", "1", "--depth", "99", "--width", "99"))
+    by_id = {one["id"]: one for one in walked}
+    assert walked[0]["parent"] is None
+    for one in walked:
+        assert all(by_id[child]["parent"] == one["id"] for child in one["children"])
+    assert sum(one["height"] == 0 for one in walked) == 16
+
+
+def test_tree_shows_a_part_or_the_way_to_a_turn(grove: Run, place: Path) -> None:
+    with hmem.open(place, encoder=hashing_encoder()) as memory:
+        part, path = memory.segments.by_span(5, 6), memory.segments.of_turn(5)
+    assert rows(grove("tree", "--span", "5", "6"))[0][0] == str(part.id)
+    assert [int(row[0]) for row in rows(grove("tree", "--turn", "5"))] == [one.id for one in path[::-1]]
+    assert len(rows(grove("tree", "--depth", "0"))) == 1
+
+
+def test_tree_says_what_it_cannot_show(grove: Run) -> None:
+    grove("forget", "--id", "3", "--yes")
+    for arguments, code in [
+        (["--turn", "99"], 1),
+        (["--turn", "3"], 1),
+        (["--span", "3", "5"], 1),
+        (["--span", "5", "4"], 2),
+        (["--span", "4", "5", "--turn", "5"], 2),
+        (["--depth", "-1"], 2),
+        (["--min-size", "0"], 2),
+    ]:
+        result = grove("tree", *arguments)
+        assert (result.exit_code, result.stdout) == (code, ""), arguments
+        assert result.stderr.count("\n") == 1
+    for number in range(16):
+        grove("forget", "--id", number, "--yes")
+    empty = grove("tree")
+    assert (empty.exit_code, empty.stdout) == (1, "")
+    assert "holds no turns" in empty.stderr
 
 
 # -- forget ------------------------------------------------------------------------------------------

@@ -47,9 +47,10 @@ def test_the_demo_fits_on_a_screen_and_leaves_nothing(run: Run, place: Path) -> 
     result = run("demo")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert len(lines) <= 45
+    assert len(lines) <= 53
     assert max(map(len, lines)) <= 100
     assert lines[0].startswith("Imported 357 turns")
+    assert any(line.startswith("[0-356] 357 turns  2025-09-03 to 2026-04-28") for line in lines)
     for question in questions():
         assert (f"? {question.question}" in lines) == question.demo
     assert not place.exists(), "the demo never touches the memory that HMEM_MEMORY names"
@@ -67,4 +68,5 @@ def test_the_demo_can_be_kept_and_run_again(run: Run, tmp_path: Path) -> None:
     for answered in shown["answered"]:
         assert answered.keys() == {"question", "known_answer", "hits", "right", "milliseconds"}
         assert len(answered["hits"]) == 8
+    assert shown["outline"][0]["span"] == [0, 356]
     assert shown["context"]["tokens"] <= shown["max_tokens"]

@@ -19,6 +19,7 @@ READING = [
     ["context", "a"],
     ["turns"],
     ["get", "0"],
+    ["tree"],
     ["stats"],
     ["verify"],
     ["forget", "--id", "0", "--yes"],

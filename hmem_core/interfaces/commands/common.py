@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["end", "open_memory", "output"]
 
 
-def open_memory(location: Path, encoder: str | None, tz: str, *, create: bool = False) -> hmem.Memory:
+def open_memory(
+    location: Path, encoder: str | None, tz: str, *, create: bool = False, language: str | None = None
+) -> hmem.Memory:
     """The memory at `location`.
 
     Raises:
         MemoryNotFound: there is none, and not `create`.
     """
     try:
-        return hmem.open(location, encoder=encoder, tz=tz, create=create)
+        return hmem.open(location, encoder=encoder, tz=tz, create=create, language=language)
     except hmem.MemoryNotFound as error:
         raise hmem.MemoryNotFound(
             f"there is no memory at {location}; name another with --memory or HMEM_MEMORY, "

@@ -1,4 +1,4 @@
-"""The commands that ask: search, context, turns, get."""
+"""The commands that ask: search, context, turns, get, tree."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from hmem_core.errors import InvalidInput
 from hmem_core.interfaces import options
 from hmem_core.interfaces.commands.common import end, open_memory, output
 from hmem_core.interfaces.options import (
@@ -22,7 +23,7 @@ from hmem_core.interfaces.options import (
     Where,
 )
 
-__all__ = ["context", "get", "search", "turns"]
+__all__ = ["context", "get", "search", "tree", "turns"]
 
 
 _NOTHING = "nothing found: no turn passes the filters, or there is none at all"
@@ -45,7 +46,8 @@ def search(
 ) -> None:
     """Find the turns most worth reading, best first.
 
-    In a pipe: id, score, time, speaker, text; with --explain, signals before the text.
+    In a pipe: id, score, time, speaker, text; with --explain, signals before the text, which add up to the
+    score. A segment has its first and last id, and the number of its turns beside the speaker.
     """
     query = options.stdin_text(query, "query")
     out = output(json, tz)
@@ -127,3 +129,40 @@ def get(
     out = output(json, tz)
     with open_memory(memory, encoder, tz) as opened:
         out.turn(opened.get(id, key=key))
+
+
+def tree(
+    depth: Annotated[int, typer.Option(help="Levels below the first.")] = 3,
+    width: Annotated[int, typer.Option(help="Of each segment's parts, so many: the largest.")] = 8,
+    min_size: Annotated[int, typer.Option(help="Leave out segments of fewer turns; 1 shows all.")] = 2,
+    span: Annotated[
+        tuple[int, int] | None,
+        typer.Option(metavar="FIRST LAST", help="Begin with the smallest segment that holds both turns."),
+    ] = None,
+    turn: Annotated[
+        int | None, typer.Option(metavar="ID", help="Only the segments that hold that turn, down to itself.")
+    ] = None,
+    memory: Location = DEFAULT_MEMORY,
+    encoder: Encoder = None,
+    tz: Tz = "UTC",
+    json: Json = False,
+) -> None:
+    """Draw the segment tree: what of the history belongs together.
+
+    Of each segment: the turns it spans, how many of them are not forgotten, when they were said, its height,
+    and a turn that stands for it. In a pipe: number (indented), span, size, height, start, end, and up to
+    three such turns. With --json: a segment a line in the same order, with the numbers of its parent and of
+    all its children.
+    """
+    if turn is not None and span is not None:
+        raise InvalidInput("--turn and --span are two ways to choose; leave out one")
+    out = output(json, tz)
+    with open_memory(memory, encoder, tz) as opened:
+        segments = opened.segments
+        if turn is not None:
+            shown = segments.of_turn(turn)[::-1]
+        else:
+            start = None if span is None else segments.by_span(*span).id
+            shown = list(segments.walk(start, depth=depth, width=width, min_size=min_size))
+    out.tree(shown, more=turn is None)
+    end(shown, "the memory holds no turns")

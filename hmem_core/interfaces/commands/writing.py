@@ -20,6 +20,7 @@ from hmem_core.interfaces.options import (
     DEFAULT_MEMORY,
     Encoder,
     Json,
+    Language,
     Location,
     Tz,
 )
@@ -42,6 +43,7 @@ def add(
         list[str] | None,
         typer.Option(metavar="FIELD=VALUE", help="To filter by; VALUE may be JSON. Repeat for more."),
     ] = None,
+    language: Language = None,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     tz: Tz = "UTC",
@@ -54,7 +56,7 @@ def add(
     text = options.stdin_text(text, "text")
     out = output(json, tz)
     fields = options.values(metadata)
-    with open_memory(memory, encoder, tz, create=True) as opened:
+    with open_memory(memory, encoder, tz, create=True, language=language) as opened:
         out.added(
             opened.add(
                 text,
@@ -80,6 +82,7 @@ def import_(
     system: Annotated[
         bool, typer.Option("--system", help="Also store system and developer prompts.")
     ] = False,
+    language: Language = None,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     tz: Tz = "UTC",
@@ -95,7 +98,7 @@ def import_(
     from hmem_core.ingest.readers import read
 
     out = output(json, tz)
-    with open_memory(memory, encoder, tz, create=True) as opened:
+    with open_memory(memory, encoder, tz, create=True, language=language) as opened:
         for path in files:
             name = "stdin" if str(path) == "-" else str(path)
             with _stream(path) as stream:

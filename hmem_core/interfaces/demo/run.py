@@ -13,7 +13,7 @@ import msgspec
 import hmem_core as hmem
 from hmem_core.ingest.bulk import ingest
 from hmem_core.interfaces.demo import Question, conversation, questions
-from hmem_core.records import Context, Evidence, Stats
+from hmem_core.records import Context, Evidence, Segment, Stats
 
 __all__ = ["Answered", "Shown", "run"]
 
@@ -51,6 +51,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     import_seconds: float
     open_milliseconds: float
     answered: tuple[Answered, ...]
+    outline: tuple[Segment, ...]
+    """The largest segments of the memory's tree, in the order of a walk."""
     packed: str
     """What `context` was asked for."""
     max_tokens: int
@@ -82,6 +84,7 @@ def run(location: Path | None, encoder: str | None, watch: Watch) -> Shown:
                 import_seconds=import_seconds,
                 open_milliseconds=1000 * opened,
                 answered=tuple(_ask(memory, question) for question in questions() if question.demo),
+                outline=tuple(memory.segments.walk(depth=2, width=2)),
                 packed=PACKED,
                 max_tokens=MAX_TOKENS,
                 context=memory.context(PACKED, MAX_TOKENS),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from rich.console import Console
 from rich.text import Text
+from rich.tree import Tree
 
 from hmem_core.interfaces.demo.run import Answered, Shown
+from hmem_core.interfaces.outline import draw
 from hmem_core.interfaces.output import printable
 from hmem_core.records import Evidence
+from hmem_core.segments.annotation import shortened
 
 __all__ = ["show"]
 
@@ -20,11 +22,12 @@ WIDTH = 100
 def show(shown: Shown, console: Console) -> None:
     """Print what the demo found: what was imported, questions with their evidence, a context, what next."""
     width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    console.width = width
     for line in _lines(shown, width):
-        console.print(line, soft_wrap=True)
+        console.print(line, soft_wrap=isinstance(line, Text))
 
 
-def _lines(shown: Shown, width: int) -> Iterator[Text]:
+def _lines(shown: Shown, width: int) -> Iterator[Text | Tree]:
     stats = shown.stats
     imported = f"Imported {shown.added} turns" if shown.added else f"Knew all {stats.turns} turns already"
     yield Text(
@@ -38,6 +41,9 @@ def _lines(shown: Shown, width: int) -> Iterator[Text]:
     yield Text("No LLM is asked: found is what was said. ✓ marks turns that the known answer rests on.")
     for answered in shown.answered:
         yield from _question(answered, width)
+    yield Text()
+    yield Text("What belongs together, from memory.segments (hmem tree shows more):", style="bold")
+    yield draw(shown.outline, "{:%Y-%m-%d}".format, printable, more=False)
     yield Text()
     call = f"memory.context({shown.packed!r}, max_tokens={shown.max_tokens}).text"
     yield Text(f"For a prompt: {call}", style="bold")
@@ -59,19 +65,11 @@ def _question(answered: Answered, width: int) -> Iterator[Text]:
     best_right = answered.right[0] if answered.right else 1
     for place in sorted({0, best_right}):
         if place < len(answered.hits):
-            yield from _hit(answered.hits[place], place, place in answered.right, width)
+            yield _hit(answered.hits[place], place, place in answered.right, width)
 
 
-def _hit(hit: Evidence, place: int, right: bool, width: int) -> Iterator[Text]:
-    """A hit on one line; one that holds the answer, on two if need be."""
+def _hit(hit: Evidence, place: int, right: bool, width: int) -> Text:
+    """A hit on one line."""
     head = f"{place + 1}. {hit.score:.2f}  {hit.at:%Y-%m-%d}  [{hit.turns[0]}] {hit.speaker or hit.role}: "
-    lines = textwrap.wrap(
-        printable(hit.text),
-        max(20, width - 5),
-        initial_indent=" " * len(head),
-        max_lines=2 if right else 1,
-        placeholder=" …",
-    )
-    yield Text.assemble(("✓ " if right else "  ", "bold green"), (head, "cyan"), lines[0].lstrip())
-    for line in lines[1:]:
-        yield Text("     " + line)
+    text = printable(shortened(hit.text, max(20, width - len(head) - 2)))
+    return Text.assemble(("✓ " if right else "  ", "bold green"), (head, "cyan"), text)

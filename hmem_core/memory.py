@@ -143,8 +143,10 @@ class Memory:
     ) -> Forgotten:
         """Forget turns for good: their text, vectors, names and metadata leave every file of the memory.
 
-        Ids are never given out again, and other turns keep theirs. Give one or more of the arguments; with
-        several, a turn is forgotten only if all of them apply.
+        Ids are never given out again, and other turns keep theirs. Their scores become those of a memory that
+        never saw what is forgotten, but for the borders of segments: these stay, and so what turns inherit
+        from the segments above them may differ. Give one or more of the arguments; with several, a turn is
+        forgotten only if all of them apply.
 
         Args:
             ids: turn ids.

@@ -77,12 +77,15 @@ def test_fused_is_the_sum_of_what_it_says(turns: list) -> None:
 
 
 @settings(max_examples=40)
-@given(conversations, st.sampled_from([None, "s0"]))
-def test_turns_inherit_the_mean_odds_of_their_segments(turns: list, session: str | None) -> None:
-    """What the tree lends, written out with plain loops; turns that are filtered out lend nothing."""
+@given(conversations, st.sampled_from([None, "s0"]), st.sets(st.integers(0, 29)))
+def test_turns_inherit_the_mean_odds_of_their_segments(
+    turns: list, session: str | None, forgotten: set[int]
+) -> None:
+    """What the tree lends, written out with plain loops; turns filtered out or forgotten lend nothing."""
     options = hmem.ReadingOptions(tree=0.5, decay=0.5, horizon=2)
     where = {} if session is None else {"session": session}
     with filled(turns) as memory:
+        memory.forget(turn for turn in forgotten if turn < len(turns))
         found = memory.search("apple cheese", 99, where=where, explain=True, reading=options)
         tree = memory._store.view(tree=True).tree
     signals = {hit.turns[0]: hit.signals for hit in found}

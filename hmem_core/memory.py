@@ -39,9 +39,6 @@ __all__ = ["Memory"]
 if TYPE_CHECKING:
     from hmem_core.llm.threads import ThreadDriver
 
-if TYPE_CHECKING:
-    pass
-
 T = TypeVar("T")
 
 Between = tuple[TimeLike | None, TimeLike | None]

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.llm.scripted import ChatRequest, ScriptedServer
 
 README = Path(__file__).parent.parent / "README.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
 
 
+def answer(request: ChatRequest) -> Any:
+    if "summary" in request.messages[0]["content"]:
+        return {"summary": "Ann's flat in Porto"}
+    return {"height": None}
+
+
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_block_runs(number: int, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", BLOCKS[number]],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    with ScriptedServer(answer) as server:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", BLOCKS[number]],
+            cwd=tmp_path,
+            env=os.environ | {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "test"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert bool(server.asks) == ("LLM(" in BLOCKS[number])
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     if number == 0:

@@ -26,7 +26,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 nothing found, 2 wrong usage or input, 3 no such memory, 4 storage refused "
-    "or damaged, 5 encoder missing or not the right one. Set HMEM_DEBUG=1 for tracebacks.",
+    "or damaged, 5 encoder missing or not the right one, 6 language model failed. Set HMEM_DEBUG=1 for "
+    "tracebacks.",
 )
 
 
@@ -76,7 +77,12 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "get": reading.get,
         "tree": reading.tree,
     },
-    "Keeping": {"stats": keeping.stats, "verify": keeping.verify, "warm": keeping.warm},
+    "Keeping": {
+        "stats": keeping.stats,
+        "settle": keeping.settle,
+        "verify": keeping.verify,
+        "warm": keeping.warm,
+    },
 }
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():

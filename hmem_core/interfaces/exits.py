@@ -16,7 +16,15 @@ import msgspec
 import typer
 from typer.core import TyperGroup
 
-from hmem_core.errors import EncoderError, HmemError, InvalidInput, MemoryNotFound, NotFound, StorageError
+from hmem_core.errors import (
+    EncoderError,
+    HmemError,
+    InvalidInput,
+    LLMError,
+    MemoryNotFound,
+    NotFound,
+    StorageError,
+)
 
 __all__ = ["Commands", "Exit", "json_asked", "note"]
 
@@ -35,6 +43,8 @@ class Exit(IntEnum):
     """The disk refused, or `verify` found damage."""
     ENCODER = 5
     """The encoder is missing, failed, or is not the one the memory was written with."""
+    MODEL = 6
+    """The language model is missing, down, or gave no usable reply."""
     BUG = 70
     """A fault of hmem's own."""
     INTERRUPTED = 130
@@ -48,6 +58,7 @@ _CODES: tuple[tuple[type[HmemError], Exit], ...] = (
     (MemoryNotFound, Exit.NO_MEMORY),
     (NotFound, Exit.NOTHING),
     (EncoderError, Exit.ENCODER),
+    (LLMError, Exit.MODEL),
     (StorageError, Exit.STORAGE),
     (HmemError, Exit.STORAGE),
 )

@@ -17,8 +17,11 @@ __all__ = [
     "DEFAULT_MEMORY",
     "AsOf",
     "Between",
+    "Compatibility",
     "Encoder",
     "Json",
+    "LLMModel",
+    "LLMUrl",
     "Language",
     "Location",
     "Since",
@@ -51,6 +54,35 @@ Encoder = Annotated[
         envvar="HMEM_ENCODER",
         help="A directory with model.onnx and tokenizer.json; without it, the built-in model.",
         rich_help_panel=_SHARED,
+    ),
+]
+_MODEL = "Language model"
+LLMModel = Annotated[
+    str | None,
+    typer.Option(
+        "--llm-model",
+        metavar="NAME",
+        envvar="HMEM_LLM_MODEL",
+        help="A language model that summarises segments; without it, none is ever asked.",
+        rich_help_panel=_MODEL,
+    ),
+]
+LLMUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--llm-base-url",
+        metavar="URL",
+        envvar="HMEM_LLM_BASE_URL",
+        help="The OpenAI-compatible server where it runs.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Compatibility = Annotated[
+    str,
+    typer.Option(
+        metavar="MODE",
+        help="Who says which segments a turn belongs to: cosine, or the language model: pointwise, batch.",
+        rich_help_panel=_MODEL,
     ),
 ]
 Language = Annotated[

@@ -199,8 +199,20 @@ class Output:
                 "in memory": _size(stats.memory_bytes),
                 "mapped": _size(stats.mapped_bytes),
                 "encoder": str(stats.encoder),
+                **({} if stats.llm is None else {"wait for a summary": f"{stats.waiting:,} segments"}),
             }
         )
+
+    def settled(self, done: int, stats: Stats) -> None:
+        """What `settle` did, and what it took by purpose."""
+        spent = {} if stats.llm is None else stats.llm.purposes
+        if self.json:
+            return self.record({"summarised": done, "waiting": stats.waiting, "llm": stats.llm})
+        self.line(f"{done:,} segments summarised, {stats.waiting:,} wait")
+        for purpose, usage in spent.items():
+            tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+            self.line(f"  {purpose}: {usage.calls:,} calls, {tokens}")
+        return None
 
     def verified(self, verified: Verified) -> None:
         if self.json:

@@ -18,15 +18,40 @@ __all__ = ["end", "open_memory", "output"]
 
 
 def open_memory(
-    location: Path, encoder: str | None, tz: str, *, create: bool = False, language: str | None = None
+    location: Path,
+    encoder: str | None,
+    tz: str,
+    *,
+    create: bool = False,
+    language: str | None = None,
+    llm: tuple[str | None, str | None] = (None, None),
+    compatibility: str = "cosine",
 ) -> hmem.Memory:
     """The memory at `location`.
 
+    Args:
+        llm: name of a language model, and the address of its server.
+
     Raises:
         MemoryNotFound: there is none, and not `create`.
+        InvalidInput: a mode that asks a model, and no model.
     """
+    model, url = llm
+    segments = hmem.SegmentOptions(compatibility=compatibility)  # type: ignore[arg-type]  # it checks
+    if model is None and compatibility != "cosine":
+        raise hmem.InvalidInput(
+            f"compatibility={compatibility!r} asks a language model; name one with --llm-model"
+        )
     try:
-        return hmem.open(location, encoder=encoder, tz=tz, create=create, language=language)
+        return hmem.open(
+            location,
+            encoder=encoder,
+            tz=tz,
+            create=create,
+            language=language,
+            segments=segments,
+            llm=None if model is None else hmem.LLM(model=model, base_url=url),
+        )
     except hmem.MemoryNotFound as error:
         raise hmem.MemoryNotFound(
             f"there is no memory at {location}; name another with --memory or HMEM_MEMORY, "

@@ -16,12 +16,14 @@ from hmem_core.interfaces.options import (
     DEFAULT_MEMORY,
     Encoder,
     Json,
+    LLMModel,
+    LLMUrl,
     Location,
     Tz,
 )
 from hmem_core.records import EncoderIdentity
 
-__all__ = ["demo", "stats", "verify", "warm"]
+__all__ = ["demo", "settle", "stats", "verify", "warm"]
 
 
 def demo(
@@ -47,12 +49,31 @@ def demo(
 
 
 def stats(
-    memory: Location = DEFAULT_MEMORY, encoder: Encoder = None, tz: Tz = "UTC", json: Json = False
+    llm_model: LLMModel = None,
+    llm_base_url: LLMUrl = None,
+    memory: Location = DEFAULT_MEMORY,
+    encoder: Encoder = None,
+    tz: Tz = "UTC",
+    json: Json = False,
 ) -> None:
-    """Sizes and state of a memory."""
+    """Sizes and state of a memory. With a language model named, also what waits for it."""
     out = output(json, tz)
-    with open_memory(memory, encoder, tz) as opened:
+    with open_memory(memory, encoder, tz, llm=(llm_model, llm_base_url)) as opened:
         out.stats(opened.stats())
+
+
+def settle(
+    llm_model: LLMModel = None,
+    llm_base_url: LLMUrl = None,
+    memory: Location = DEFAULT_MEMORY,
+    encoder: Encoder = None,
+    json: Json = False,
+) -> None:
+    """Let a language model summarise every segment whose summary is due, and show what that took."""
+    out = output(json)
+    with open_memory(memory, encoder, "UTC", llm=(llm_model, llm_base_url)) as opened:
+        done = opened.settle()
+        out.settled(done, opened.stats())
 
 
 def verify(memory: Location = DEFAULT_MEMORY, json: Json = False) -> None:

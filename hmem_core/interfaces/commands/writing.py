@@ -18,9 +18,12 @@ from hmem_core.interfaces import options
 from hmem_core.interfaces.commands.common import end, open_memory, output
 from hmem_core.interfaces.options import (
     DEFAULT_MEMORY,
+    Compatibility,
     Encoder,
     Json,
     Language,
+    LLMModel,
+    LLMUrl,
     Location,
     Tz,
 )
@@ -44,6 +47,9 @@ def add(
         typer.Option(metavar="FIELD=VALUE", help="To filter by; VALUE may be JSON. Repeat for more."),
     ] = None,
     language: Language = None,
+    llm_model: LLMModel = None,
+    llm_base_url: LLMUrl = None,
+    compatibility: Compatibility = "cosine",
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     tz: Tz = "UTC",
@@ -56,7 +62,10 @@ def add(
     text = options.stdin_text(text, "text")
     out = output(json, tz)
     fields = options.values(metadata)
-    with open_memory(memory, encoder, tz, create=True, language=language) as opened:
+    llm = (llm_model, llm_base_url)
+    with open_memory(
+        memory, encoder, tz, create=True, language=language, llm=llm, compatibility=compatibility
+    ) as opened:
         out.added(
             opened.add(
                 text,
@@ -83,6 +92,9 @@ def import_(
         bool, typer.Option("--system", help="Also store system and developer prompts.")
     ] = False,
     language: Language = None,
+    llm_model: LLMModel = None,
+    llm_base_url: LLMUrl = None,
+    compatibility: Compatibility = "cosine",
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     tz: Tz = "UTC",
@@ -98,7 +110,10 @@ def import_(
     from hmem_core.ingest.readers import read
 
     out = output(json, tz)
-    with open_memory(memory, encoder, tz, create=True, language=language) as opened:
+    llm = (llm_model, llm_base_url)
+    with open_memory(
+        memory, encoder, tz, create=True, language=language, llm=llm, compatibility=compatibility
+    ) as opened:
         for path in files:
             name = "stdin" if str(path) == "-" else str(path)
             with _stream(path) as stream:

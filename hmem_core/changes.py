@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -11,8 +11,10 @@ import numpy.typing as npt
 from hmem_core.effects import Embed, Program
 from hmem_core.errors import InvalidInput, TurnNotFound
 from hmem_core.journal.entries import (
+    Entry,
     MemoryCreated,
     Reembedded,
+    SegmentAnnotated,
     TurnAdded,
     TurnsForgotten,
     erase,
@@ -21,10 +23,10 @@ from hmem_core.messages import Draft
 from hmem_core.options import SegmentOptions
 from hmem_core.records import Added, Forgotten, Skipped, index_text
 from hmem_core.segments.construction import decide
-from hmem_core.state import State, View, pack_vector, unpack_vector
+from hmem_core.state import State, pack_vector, unpack_vector
 from hmem_core.store import Plan, Store
 
-__all__ = ["forget_turns", "reembed_turns", "write_turns"]
+__all__ = ["forget_turns", "reembed", "write_turns"]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -150,7 +152,8 @@ def forget_turns(
         if not chosen:
             return Plan([])
         forgotten = frozenset(chosen)
-        seqs = sorted(int(state.turns.narrow["seq"][row]) for row in chosen)
+        notes = state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)]
+        seqs = sorted([*(int(state.turns.narrow["seq"][row]) for row in chosen), *notes.tolist()])
         rewrite = {seq: erase(entry, forgotten) for seq, entry in store.journal.fetch(seqs)}
         return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen))], rewrite)
 
@@ -201,49 +204,52 @@ def _chosen(
 # -- changing the encoder ----------------------------------------------------------------------------
 
 
-def reembed_turns(store: Store, embed: Callable[[Sequence[str]], FloatArray]) -> None:
+def reembed(store: Store, embed: Callable[[Sequence[str]], FloatArray]) -> None:
     """Make every vector anew with the store's encoder, if another made them.
 
-    The turns' entries are rewritten in place, so that vectors do not pile up. Turns that other processes
-    add meanwhile are embedded before the change is made.
+    The entries are rewritten in place, so that vectors do not pile up. What other processes add meanwhile is
+    embedded before the change is made.
     """
     made: dict[int, bytes] = {}
+
+    def plan(state: State) -> Plan:
+        seqs = [seq for seq, _ in _embedded(state)]
+        if state.encoder == store.encoder or not made.keys() >= set(seqs):
+            return Plan([])
+        return _reembedded(store, seqs, made)
+
     while True:
         with store.reading() as state:
             if state.encoder == store.encoder:
                 return
-            view = state.view()
-        _embed_missing(view, made, embed)
-        rows = view.rows
-
-        def plan(state: State) -> Plan:
-            if len(state.turns) != rows or state.encoder == store.encoder:  # noqa: B023 - called in this round
-                return Plan([])
-            return _reembedded(store, state, made)
-
+            texts = {seq: text for seq, text in _embedded(state) if seq not in made}
+        for batch in _batches(list(texts), _REEMBED_BATCH):
+            vectors = embed([texts[seq] for seq in batch])
+            made.update({seq: pack_vector(vector) for seq, vector in zip(batch, vectors, strict=True)})
         store.commit(plan)
 
 
-def _embed_missing(view: View, made: dict[int, bytes], embed: Callable[[Sequence[str]], FloatArray]) -> None:
-    rows = [int(row) for row in np.flatnonzero(view.narrow["live"]) if int(row) not in made]
-    for start in range(0, len(rows), _REEMBED_BATCH):
-        batch = rows[start : start + _REEMBED_BATCH]
-        texts = []
-        for row in batch:
-            speaker = view.speakers.text(int(view.narrow["speaker"][row]))
-            texts.append(index_text(view.text[row] or "", speaker))
-        made |= {row: pack_vector(vector) for row, vector in zip(batch, embed(texts), strict=True)}
+def _embedded(state: State) -> Iterator[tuple[int, str]]:
+    """The entries that hold a vector, and what it is of."""
+    view = state.view()
+    for row in np.flatnonzero(view.narrow["live"]).tolist():
+        speaker = view.speakers.text(int(view.narrow["speaker"][row]))
+        yield int(view.narrow["seq"][row]), index_text(view.text[row], speaker)
+    for row, seq in enumerate(state.annotations.narrow["seq"].view().tolist()):
+        if seq:
+            yield seq, state.annotations.text[row]
 
 
-def _reembedded(store: Store, state: State, made: dict[int, bytes]) -> Plan:
+def _batches(items: list[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _reembedded(store: Store, seqs: list[int], made: dict[int, bytes]) -> Plan:
     created = store.journal.fetch([1])[0].entry
     assert isinstance(created, MemoryCreated)
-    rewrite: dict[int, MemoryCreated | TurnAdded] = {
-        1: msgspec.structs.replace(created, encoder=store.encoder)
-    }
-    live = np.flatnonzero(state.turns.narrow["live"].view())
-    seqs = [int(seq) for seq in state.turns.narrow["seq"].view()[live]]
+    rewrite: dict[int, Entry] = {1: msgspec.structs.replace(created, encoder=store.encoder)}
     for seq, entry in store.journal.fetch(seqs):
-        assert isinstance(entry, TurnAdded)
-        rewrite[seq] = msgspec.structs.replace(entry, vector=made[entry.id])
+        assert isinstance(entry, (TurnAdded, SegmentAnnotated))
+        rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq])
     return Plan([Reembedded(recorded=store.clock(), encoder=store.encoder)], rewrite)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 
 from hmem_core import messages, times
-from hmem_core.changes import forget_turns, reembed_turns, write_turns
+from hmem_core.changes import forget_turns, reembed, write_turns
 from hmem_core.effects import Ask, Priority, Program, Single, drive
 from hmem_core.embedding import registry
 from hmem_core.embedding.base import Encoder
@@ -278,7 +278,7 @@ class Memory:
         return forgotten
 
     def _reembed(self) -> None:
-        reembed_turns(self._store, self._encoder.embed)
+        reembed(self._store, self._encoder.embed)
 
     # -- reading -------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hmem_core.columns.annotations import AnnotationColumns, AnnotationView
 from hmem_core.columns.blocks import BLOCK_ROWS, Strings, Vectors, block_count
 from hmem_core.columns.checkpoint import Loaded, Piece
 from hmem_core.columns.fields import FieldCache
@@ -25,9 +26,11 @@ from hmem_core.columns.tree import TreeColumns
 from hmem_core.columns.turns import TurnColumns, TurnRow
 from hmem_core.errors import Damaged
 from hmem_core.journal.entries import (
+    AnnotationErased,
     Entry,
     MemoryCreated,
     Reembedded,
+    SegmentAnnotated,
     TurnAdded,
     TurnErased,
     TurnsForgotten,
@@ -86,6 +89,7 @@ class View(NamedTuple):
     fields: FieldCache
     analyzer: Analyzer
     postings: PostingView
+    annotations: AnnotationView
     tree: Tree
     """Empty unless it was asked for."""
 
@@ -109,6 +113,7 @@ class State:
         self.vectors = Vectors(0)
         self.postings = PostingColumns()
         self.tree = TreeColumns(0)
+        self.annotations = AnnotationColumns(0)
         self.roles = Names()
         self.speakers = Names()
         self.sessions = Names()
@@ -139,6 +144,10 @@ class State:
                 self._attach(nothing, entry.height)
             case TurnsForgotten():
                 self._forget(seq, entry)
+            case SegmentAnnotated():
+                self._annotate(seq, entry)
+            case AnnotationErased():
+                self.annotations.append_erased(seq)
             case Reembedded():
                 if seq > self._settled:
                     raise Outdated
@@ -151,6 +160,7 @@ class State:
                 self.analyzer = Analyzer(entry.language)
                 self.vectors = Vectors(entry.encoder.dimension)
                 self.tree = TreeColumns(entry.encoder.dimension)
+                self.annotations = AnnotationColumns(entry.encoder.dimension)
         self.seq = seq
 
     def _expect(self, seq: int, turn: int) -> None:
@@ -194,20 +204,26 @@ class State:
     def _attach(self, vector: FloatArray, height: int) -> None:
         self.tree.attach(vector[np.newaxis], np.array([height], np.int32))
 
+    def _annotate(self, seq: int, entry: SegmentAnnotated) -> None:
+        vector = unpack_vector(entry.vector)
+        if vector.size != self.vectors.dimension or not 0 <= entry.node < len(self.tree):
+            raise Damaged(f"entry {seq} annotates node {entry.node}, and does not fit the memory")
+        self.annotations.append(seq, entry.node, entry.first, entry.last, entry.text, vector)
+
     def _forget(self, seq: int, entry: TurnsForgotten) -> None:
         if not all(0 <= turn < len(self.turns) for turn in entry.ids):
             raise Damaged(f"entry {seq} forgets turns that were never added")
         narrow = self.turns.narrow
         gone = [turn for turn in entry.ids if narrow["live"][turn]]
         for turn in gone:
-            for names, column in (
-                (self.roles, "role"),
-                (self.speakers, "speaker"),
-                (self.sessions, "session"),
-            ):
-                names.release(int(narrow[column][turn]))
-            self.turns.erase(turn)
+            tables = (self.roles, "role"), (self.speakers, "speaker"), (self.sessions, "session")
+            used = [(names, int(narrow[column][turn])) for names, column in tables]
+            self.turns.erase(turn)  # before its names go: a reader trusts what it read of a row that is live
+            for names, code in used:
+                names.release(code)
             self.vectors.erase(turn)
+        self.annotations.erase(self.annotations.resting_on(gone))
+        self.annotations.stamp_all(seq)
         self.turns.stamp_all(seq)
         self.fields = FieldCache()
         if gone:  # else the entries were read without what they said, and nothing of it is in the arrays
@@ -248,6 +264,7 @@ class State:
             fields=self.fields,
             analyzer=self.analyzer,
             postings=self.postings.view(),
+            annotations=self.annotations.view(),
             tree=self._tree_copy[1] if tree else NO_TREE,
         )
 
@@ -270,6 +287,7 @@ class State:
             **self.turns.arrays(),
             **self.postings.arrays(),
             **self.tree.arrays(),
+            **self.annotations.arrays(),
         }
 
     # -- checkpoints ---------------------------------------------------------------------------------
@@ -285,6 +303,9 @@ class State:
             for name, batch in self._batches(block).items():
                 content = batch if full else _constant(batch())
                 pieces.append(Piece(f"{name}-{block:05d}.arrow", stamp, content))
+        for block, stamp in enumerate(self.annotations.stamps):
+            batch = self.annotations.batch(block)
+            pieces.append(Piece(f"annotations-{block:05d}.arrow", stamp, _constant(batch)))
         whole = {"names": self._names_batch(), **self.tree.batches()}
         pieces += [Piece(f"{name}.arrow", self.seq, _constant(batch)) for name, batch in whole.items()]
         return pieces
@@ -355,6 +376,10 @@ class State:
             len(state.turns)
         ):
             raise ValueError("the files of the checkpoint have different numbers of rows")
+        written = sorted(name for name in batches if name.startswith("annotations-"))
+        state.annotations = AnnotationColumns.restore(
+            encoder.dimension, [batches[name] for name in written], [loaded.stamps[name] for name in written]
+        )
         table = loaded.batches["names.arrow"].to_pydict()
         for kind in ("roles", "speakers", "sessions"):
             rows = [row for row, name in enumerate(table["table"]) if name == kind]
@@ -365,7 +390,13 @@ class State:
     @property
     def nbytes(self) -> tuple[int, int]:
         """Bytes of all arrays and texts: (held in the process, mapped from a checkpoint)."""
-        parts = (self.vectors.nbytes, self.turns.nbytes, self.postings.nbytes, (self.tree.nbytes, 0))
+        parts = (
+            self.vectors.nbytes,
+            self.turns.nbytes,
+            self.postings.nbytes,
+            (self.tree.nbytes, 0),
+            self.annotations.nbytes,
+        )
         return sum(held for held, _ in parts), sum(mapped for _, mapped in parts)
 
 

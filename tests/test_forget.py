@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hmem_core as hmem
+from hmem_core.retrieval import reading
 from tests.helpers import files_holding, open_memory
 
 SECRET = "the vault code is kumquat-7731"
@@ -63,6 +65,24 @@ def test_no_read_returns_it_and_others_keep_ids_and_scores(tmp_path: Path) -> No
             with pytest.raises(hmem.TurnNotFound):
                 reader.get(key="secret-key")
         assert memory.add("something new").ids == (81,)
+
+
+def test_a_turn_that_is_forgotten_while_it_is_read_is_not_half_there(tmp_path: Path) -> None:
+    with filled(tmp_path / "m") as memory:
+        view = memory._store.view()
+
+        class Forgetting:
+            def __init__(self, column: Any) -> None:
+                self.column = column
+
+            def __getitem__(self, row: int) -> Any:
+                value = self.column[row]
+                memory.forget(40)
+                return value
+
+        for name in ("text", "key", "metadata"):
+            disturbed = view._replace(**{name: Forgetting(getattr(view, name))})
+            assert reading.turn(disturbed, 40) is None
 
 
 def test_a_second_delete_says_so(tmp_path: Path) -> None:
@@ -135,12 +155,15 @@ def test_forgetting_interrupted_before_the_files_were_cleaned(
 @pytest.mark.parametrize("view", ["dense", "lexical", "fused"])
 @pytest.mark.parametrize("query", [SECRET, "later remark number 7", "ordinary"])
 def test_scores_are_those_of_a_memory_that_never_saw_it(tmp_path: Path, view: str, query: str) -> None:
+    # But for what is inherited from the tree: turns keep the places that were decided when it was there.
+    reading = hmem.ReadingOptions(tree=0.0)
     with filled(tmp_path / "m") as memory, open_memory(tmp_path / "clean") as clean:
         memory.forget(session="secret-session")
         clean.add([f"ordinary remark number {i}" for i in range(40)], session="plain")
         clean.add([f"later remark number {i}" for i in range(40)], session="plain")
         found, expected = (
-            {hit.text: hit.score for hit in one.search(query, k=100, view=view)} for one in (memory, clean)
+            {hit.text: hit.score for hit in one.search(query, k=100, view=view, reading=reading)}
+            for one in (memory, clean)
         )
         assert found == pytest.approx(expected, abs=1e-5)
 

@@ -20,8 +20,10 @@ from hypothesis.stateful import (
 
 import hmem_core as hmem
 import hmem_core.state
-from hmem_core.columns import blocks, postings, turns
-from hmem_core.state import State
+from hmem_core.columns import annotations, blocks, postings, turns
+from hmem_core.journal.entries import SegmentAnnotated
+from hmem_core.state import State, pack_vector
+from hmem_core.store import Plan
 from tests.helpers import Clock, hashing_encoder, open_memory
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(str.strip)
@@ -89,6 +91,27 @@ class Replay(RuleBasedStateMachine):
         for turn in gone:
             assert self.model.pop(turn)[1] == session
 
+    @precondition(lambda self: self.model)
+    @rule(who=st.integers(0, 1), text=texts, data=st.data())
+    def annotate(self, who: int, text: str, data: st.DataObject) -> None:
+        """As a model does it; what a node's annotation rests on may be anything up to the node's own span."""
+        store = self.memories[who]._store
+
+        def plan(state: State) -> Plan:
+            tree = state.tree.view()
+            node = data.draw(st.integers(0, len(state.tree) - 1))
+            entry = SegmentAnnotated(
+                recorded=self.clock(),
+                node=node,
+                first=int(tree.start[node]),
+                last=int(tree.end[node]),
+                text=text,
+                vector=pack_vector(self.encoder.embed([text])[0]),
+            )
+            return Plan([entry])
+
+        store.commit(plan)
+
     @rule(who=st.integers(0, 1))
     def checkpoint(self, who: int) -> None:
         self.memories[who].checkpoint()
@@ -110,6 +133,8 @@ class Replay(RuleBasedStateMachine):
     def same(self) -> None:
         for memory in self.memories:
             assert {turn.id: (turn.text, turn.session, turn.speaker) for turn in memory.turns()} == self.model
+            annotations = memory._store.view().annotations
+            assert all(annotations.of(node) for node in annotations.nodes.tolist())
             assert_same(memory._store._state.arrays(), replayed(memory).arrays())
 
     def teardown(self) -> None:
@@ -120,7 +145,7 @@ class Replay(RuleBasedStateMachine):
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (blocks, postings, turns, hmem_core.state):
+    for module in (annotations, blocks, postings, turns, hmem_core.state):
         monkeypatch.setattr(module, "BLOCK_ROWS", 4)
     monkeypatch.setattr(postings, "_TAIL_TURNS", 3)
 

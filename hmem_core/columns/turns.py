@@ -15,7 +15,7 @@ from hmem_core.columns.keys import KeyIndex, key_hash
 __all__ = ["NARROW", "TurnColumns", "TurnRow"]
 
 NARROW: dict[str, type[np.generic]] = {
-    "live": np.uint8,  # 0 once forgotten; the other columns of such a row are 0 or -1, but for height
+    "live": np.uint8,  # 0 once forgotten, before the other columns of the row become 0 or -1, but for height
     "height": np.int32,  # where it was attached to the segment tree
     "at": np.int64,  # the turn's own time, UTC microseconds
     "recorded": np.int64,  # when it was written, UTC microseconds

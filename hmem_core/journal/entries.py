@@ -19,10 +19,12 @@ from hmem_core.records import EncoderIdentity, index_text
 
 __all__ = [
     "SCHEMA",
+    "AnnotationErased",
     "Entry",
     "MemoryCreated",
     "Name",
     "Reembedded",
+    "SegmentAnnotated",
     "TurnAdded",
     "TurnErased",
     "TurnsForgotten",
@@ -97,13 +99,32 @@ class TurnsForgotten(_Base, frozen=True, kw_only=True):
     ids: tuple[int, ...]
 
 
+class SegmentAnnotated(_Base, frozen=True, kw_only=True):
+    """A model summarised a segment."""
+
+    node: int
+    """Of the segment tree."""
+    first: int
+    last: int
+    """The turns that were read for it; the segment may have grown since."""
+    text: str
+    vector: bytes
+    """The embedding of the text, little-endian float16."""
+
+
+class AnnotationErased(_Base, frozen=True, kw_only=True):
+    """What is left of an annotation for which a turn was read that is forgotten."""
+
+
 class Reembedded(_Base, frozen=True, kw_only=True):
     """Every vector was made anew by `encoder`; the vectors are in the rewritten entries of the turns."""
 
     encoder: EncoderIdentity
 
 
-Entry = MemoryCreated | TurnAdded | TurnErased | TurnsForgotten | Reembedded
+Entry = (
+    MemoryCreated | TurnAdded | TurnErased | TurnsForgotten | SegmentAnnotated | AnnotationErased | Reembedded
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Entry] = msgspec.msgpack.Decoder(Entry)
@@ -130,4 +151,6 @@ def erase(entry: Entry, forgotten: Set[int]) -> Entry:
     """What must remain of `entry` once the turns `forgotten` are gone; `entry` itself if it names none."""
     if isinstance(entry, TurnAdded) and entry.id in forgotten:
         return TurnErased(recorded=entry.recorded, id=entry.id, height=entry.height)
+    if isinstance(entry, SegmentAnnotated) and any(entry.first <= turn <= entry.last for turn in forgotten):
+        return AnnotationErased(recorded=entry.recorded)
     return entry

@@ -128,9 +128,10 @@ class Segments:
 
     def _snapshot(self) -> _Snapshot:
         view = self._read()
-        if self._children.tree is not view.tree:
-            self._children = Children(view.tree)
-        return _Snapshot(view, self._children)
+        children = self._children  # another thread may set it for another tree in this moment
+        if children.tree is not view.tree:
+            self._children = children = Children(view.tree)
+        return _Snapshot(view, children)
 
 
 class _Snapshot:
@@ -157,11 +158,8 @@ class _Snapshot:
         """
         _whole("id", id, None)
         if not 0 <= id < self._size.size:
-            given = (
-                f"their numbers are 0 to {self._size.size - 1}"
-                if self._size.size
-                else "there are no segments yet"
-            )
+            last = self._size.size - 1
+            given = f"their numbers are 0 to {last}" if last >= 0 else "there are no segments yet"
             raise SegmentNotFound(f"there is no segment {id}; {given}")
         if not self._size[id]:
             raise SegmentNotFound(f"all turns of segment {id} were forgotten")

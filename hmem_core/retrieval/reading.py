@@ -37,10 +37,10 @@ def row(view: View, id: Any) -> int:
 def turn(view: View, row: int) -> Turn | None:
     """The turn in `row`; None if it was forgotten."""
     text = view.text[row]
-    if text is None or not view.narrow["live"][row]:
+    if text is None:
         return None
     metadata = view.metadata[row]
-    return Turn(
+    found = Turn(
         id=row,
         text=text,
         role=view.roles.text(int(view.narrow["role"][row])) or "user",
@@ -51,6 +51,8 @@ def turn(view: View, row: int) -> Turn | None:
         part=int(view.narrow["part"][row]),
         metadata=msgspec.msgpack.decode(metadata) if metadata else {},
     )
+    # Last: a row that is forgotten meanwhile is dead before anything else of it is gone.
+    return found if view.narrow["live"][row] else None
 
 
 def evidence(view: View, hit: Hit, *, explain: bool) -> Evidence | None:

@@ -82,11 +82,9 @@ def _of_segments(view: View, scores: FloatArray, allowed: Mask) -> FloatArray:
     """The logarithm of the mean odds of a segment's allowed turns, their scores taken as log-odds (ours).
 
     It lies between their mean and their best, so that one striking turn marks its segment however many
-    others there are. Scores count as at least `_DEPTH` below the best of all.
+    others there are. Scores count as no further than `_DEPTH` below the best of all.
     """
-    top = scores.max(where=allowed == 1, initial=-np.inf)
-    if top == -np.inf:
-        return np.zeros(view.tree.start.size, np.float32)
+    top = scores.max()  # of an allowed turn: these have a mean of 0, and the others are 0
     odds = np.exp(np.maximum(scores - top, -_DEPTH)) * allowed
     counts = np.maximum(covered(view.tree, allowed), 1).astype(np.float32)
     means = node_scores(view.tree, odds, norm=counts)

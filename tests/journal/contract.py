@@ -253,6 +253,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
         recorded=st.integers(-(1 << 62), 1 << 62),
         at=st.integers(-(1 << 62), 1 << 62),
         id=st.integers(0, 1 << 40),
+        height=st.integers(0, 1 << 30),
         role=names,
         text=texts,
         speaker=st.none() | names,

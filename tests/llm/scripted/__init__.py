@@ -1,0 +1,63 @@
+"""A server that speaks the OpenAI API, says what a script tells it, and fails as a plan tells it."""
+
+from tests.llm.scripted.batches import Progress
+from tests.llm.scripted.faults import (
+    Fault,
+    FaultPlan,
+    cut_off,
+    dropped,
+    dropped_after_headers,
+    edited,
+    empty_content,
+    filtered,
+    hanging,
+    malformed,
+    no_choices,
+    no_usage,
+    null_content,
+    quota_exceeded,
+    rate_limited,
+    refused,
+    slow,
+    too_long,
+    truncated,
+    unauthorized,
+    unavailable,
+    unsupported,
+    wrong_type,
+)
+from tests.llm.scripted.models import embedding
+from tests.llm.scripted.records import Arrived, ChatRequest, Reply
+from tests.llm.scripted.server import ScriptedServer
+
+__all__ = [
+    "Arrived",
+    "ChatRequest",
+    "Fault",
+    "FaultPlan",
+    "Progress",
+    "Reply",
+    "ScriptedServer",
+    "cut_off",
+    "dropped",
+    "dropped_after_headers",
+    "edited",
+    "embedding",
+    "empty_content",
+    "filtered",
+    "hanging",
+    "malformed",
+    "no_choices",
+    "no_usage",
+    "null_content",
+    "quota_exceeded",
+    "rate_limited",
+    "refused",
+    "slow",
+    "too_long",
+    "truncated",
+    "unauthorized",
+    "unavailable",
+    "unsupported",
+    "wrong_type",
+]

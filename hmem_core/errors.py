@@ -18,7 +18,7 @@
         ├── LLMMissing                 none was configured, or its client is not installed
         ├── LLMUnavailable             it is down, overloaded or too slow; later may be better
         ├── LLMRefused                 it refuses this request: its key, its model, its length
-        ├── MalformedReply             it replied, but not with what was asked for
+        ├── MalformedReply             its reply cannot be used; the message says why, in words for the model
         └── BudgetExceeded             the reply would cost more than is left of a budget
 
 "Nothing matched" is never an exception: a search that finds nothing returns an empty list.

@@ -56,8 +56,10 @@ class OpenAITransport:
     async def complete(self, body: Mapping[str, Any]) -> Completion:
         openai, client = await self._open()
         try:
+            # What is in `extra_body` takes the place of the arguments, and is not walked through for types,
+            # which would cost more than all the rest.
             response = await client.chat.completions.with_raw_response.create(
-                model=body["model"], messages=body["messages"], extra_body=body
+                model=body["model"], messages=[], extra_body=body
             )
         except openai.APIStatusError as error:
             said = error.body.get("message") if isinstance(error.body, dict) else None

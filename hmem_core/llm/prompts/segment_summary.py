@@ -65,4 +65,6 @@ def ask(parts: Sequence[ShownTurn | ShownSegment], max_words: int = 80) -> Ask:
     ]
     if left_out:
         lines.insert(half, line({"left_out": left_out}))
-    return PROMPT.ask("\n".join(["The segment:", *lines, "", f"The summary has at most {max_words} words."]))
+    asked = PROMPT.ask("\n".join(["The segment:", *lines, "", f"The summary has at most {max_words} words."]))
+    # A small model may ramble on to whatever limit it has; four tokens a word leave room for any language.
+    return msgspec.structs.replace(asked, max_tokens=min(4 * max_words + 64, PROMPT.max_tokens))

@@ -7,14 +7,15 @@ driver knows; it writes that on the `Bill` that comes with the `Ask`.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import TypeVar
 
-from hmem_core.effects import Ask, Program, Run, Single, together
+from hmem_core.effects import Ask, Message, Program, Run, Single, together
 from hmem_core.errors import BudgetExceeded, InvalidInput
 from hmem_core.options import Budget, Prices
 from hmem_core.records import Usage
 
-__all__ = ["Bill", "Billed", "Meter", "estimate_tokens", "limited"]
+__all__ = ["Bill", "Billed", "Meter", "estimate_tokens", "limited", "prompt_tokens"]
 
 T = TypeVar("T")
 
@@ -42,15 +43,16 @@ class Meter:
 
     Args:
         prices: what tokens cost; a budget of money needs them.
+        spent: what was spent of it before.
     """
 
-    def __init__(self, budget: Budget, prices: Prices | None = None) -> None:
+    def __init__(self, budget: Budget, prices: Prices | None = None, spent: Usage | None = None) -> None:
         if budget.money is not None and prices is None:
             raise InvalidInput(f"{budget!r} limits money, but no prices are known; give the LLM its prices")
         self.budget = budget
         self._prices = prices
         self._lock = threading.Lock()
-        self._spent = Usage()
+        self._spent = spent or Usage()
         self._open: dict[int, Bill] = {}
 
     @property
@@ -98,7 +100,7 @@ class Meter:
         return sum((bill.estimate for bill in self._open.values()), self._spent)
 
     def _estimate(self, ask: Ask) -> Usage:
-        prompt = sum(estimate_tokens(message.content) for message in ask.messages)
+        prompt = prompt_tokens(ask.messages)
         cost = None if self._prices is None else self._prices.cost(prompt, 0, ask.max_tokens)
         return Usage(calls=1, input_tokens=prompt, output_tokens=ask.max_tokens, cost=cost)
 
@@ -152,3 +154,8 @@ def _with(ask: Ask, bill: Bill) -> Billed:
 def estimate_tokens(text: str) -> int:
     """About how many tokens `text` has, leaning high; for servers that do not say, and before asking."""
     return len(text.encode("utf-8", "replace")) // 3 + 4
+
+
+def prompt_tokens(messages: Iterable[Message]) -> int:
+    """About how many tokens a prompt has."""
+    return sum(estimate_tokens(message.content) for message in messages)

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from hmem_core.budgets import Bill, Billed, estimate_tokens
+from hmem_core.budgets import Bill, Billed, prompt_tokens
 from hmem_core.effects import Ask, Message
 from hmem_core.errors import LLMError, LLMUnavailable, MalformedReply
 from hmem_core.llm.cache import ReplyCache, fingerprint
 from hmem_core.llm.dialect import Dialect
 from hmem_core.llm.flights import Flights
 from hmem_core.llm.gate import Gate, Turn
-from hmem_core.llm.ledger import Ledger
+from hmem_core.llm.ledger import Ledger, usage_of
 from hmem_core.llm.replies import parse_reply, repair_messages
 from hmem_core.llm.retry import Failure, backoff, concerns_all, error_of, may_pass, retry_after
 from hmem_core.llm.schemas import json_schema
@@ -215,19 +215,7 @@ class Client:
         return known
 
     def _usage(self, completion: Completion, messages: Sequence[Message]) -> Usage:
-        read, written = completion.input_tokens, completion.output_tokens
-        if read is None:
-            read = sum(estimate_tokens(message.content) for message in messages)
-        if written is None:
-            written = estimate_tokens(completion.text or "")
-        prices = self._llm.prices
-        return Usage(
-            calls=1,
-            input_tokens=read,
-            cached_tokens=completion.cached_tokens,
-            output_tokens=written,
-            cost=None if prices is None else prices.cost(read, completion.cached_tokens, written),
-        )
+        return usage_of(completion, prompt_tokens(messages), self._llm.prices)
 
 
 class _Way:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -13,7 +13,9 @@ from hmem_core.errors import LLMMissing
 from hmem_core.llm.retry import Failure
 from hmem_core.options import LLM
 
-__all__ = ["Completion", "OpenAITransport", "Transport"]
+__all__ = ["Completion", "Connection", "OpenAITransport", "Transport", "read_completion"]
+
+T = TypeVar("T")
 
 _CONNECT = 10.0
 """Seconds that connecting may take."""
@@ -44,8 +46,8 @@ class Transport(Protocol):
         """Release connections."""
 
 
-class OpenAITransport:
-    """Sends requests by `openai.AsyncOpenAI`, loaded at the first of them. Belongs to one event loop."""
+class Connection:
+    """An `openai.AsyncOpenAI`, loaded when it is first needed. Belongs to one event loop."""
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
@@ -53,14 +55,15 @@ class OpenAITransport:
         self._client: Any = None
         self._loading = asyncio.Lock()
 
-    async def complete(self, body: Mapping[str, Any]) -> Completion:
+    async def call(self, request: Callable[[Any], Awaitable[T]]) -> T:
+        """The answer to a request, which is given the client.
+
+        Raises:
+            Failure: there was none.
+        """
         openai, client = await self._open()
         try:
-            # What is in `extra_body` takes the place of the arguments, and is not walked through for types,
-            # which would cost more than all the rest.
-            response = await client.chat.completions.with_raw_response.create(
-                model=body["model"], messages=[], extra_body=body
-            )
+            return await request(client)
         except openai.APIStatusError as error:
             said = error.body.get("message") if isinstance(error.body, dict) else None
             raise Failure(
@@ -71,10 +74,6 @@ class OpenAITransport:
             ) from error
         except openai.APIConnectionError as error:
             raise Failure(f"{error.message} {error.__cause__ or ''}".strip()) from error
-        try:
-            return _completion(response.content)
-        except (msgspec.MsgspecError, UnicodeDecodeError, IndexError) as error:
-            raise Failure(f"it sent something that is no completion ({error})") from error
 
     async def close(self) -> None:
         if self._client is not None:
@@ -98,6 +97,26 @@ class OpenAITransport:
                     timeout=self._openai.Timeout(self._llm.timeout, connect=min(_CONNECT, self._llm.timeout)),
                 )
         return self._openai, self._client
+
+
+class OpenAITransport:
+    """Sends requests by `openai.AsyncOpenAI`. Belongs to one event loop."""
+
+    def __init__(self, llm: LLM) -> None:
+        self._connection = Connection(llm)
+
+    async def complete(self, body: Mapping[str, Any]) -> Completion:
+        # What is in `extra_body` takes the place of the arguments, and is not walked through for types,
+        # which would cost more than all the rest.
+        response = await self._connection.call(
+            lambda client: client.chat.completions.with_raw_response.create(
+                model=body["model"], messages=[], extra_body=body
+            )
+        )
+        return read_completion(response.content)
+
+    async def close(self) -> None:
+        await self._connection.close()
 
 
 class _Details(msgspec.Struct):
@@ -125,9 +144,17 @@ class _Body(msgspec.Struct):
     usage: _Usage | None = None
 
 
-def _completion(content: bytes) -> Completion:
-    body = msgspec.json.decode(content, type=_Body)
-    choice, usage = body.choices[0], body.usage or _Usage()
+def read_completion(content: bytes | msgspec.Raw) -> Completion:
+    """The completion that the body of an answer holds.
+
+    Raises:
+        Failure: it holds none.
+    """
+    try:
+        body = msgspec.json.decode(content, type=_Body)
+        choice, usage = body.choices[0], body.usage or _Usage()
+    except (msgspec.MsgspecError, UnicodeDecodeError, IndexError) as error:
+        raise Failure(f"it sent something that is no completion ({error})") from error
     details = usage.prompt_tokens_details or _Details()
     return Completion(
         text=choice.message.content,

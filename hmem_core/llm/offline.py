@@ -93,7 +93,7 @@ class OfflineDriver:
         self._dialect = self._record.dialect() or Dialect.first(llm)
         for purpose, usage in self._record.spent().items():
             self.ledger.add(purpose, usage)
-        self._driver = AsyncDriver(embed, llm, ledger=self.ledger)
+        self._driver = AsyncDriver(embed, llm)
         self._api = BatchApi(llm, sleep)
         self._schemas: dict[type[Any], dict[str, Any]] = {}
         self._meter: Meter | None = None
@@ -232,12 +232,14 @@ class OfflineDriver:
             raise reply
         else:
             result = Completion(text=msgspec.json.encode(reply).decode(), finish_reason="stop")
-        outcome = Outcome.of(result, bill.usage or Usage())
+        usage = msgspec.structs.replace(bill.usage or Usage(), failures=0)  # counted where it is replied
+        outcome = Outcome.of(result, usage)
         self._record.add(key, ask.purpose, outcome)
-        self._note(key, outcome)
+        self._note(key, ask.purpose, outcome)
 
-    def _note(self, key: bytes, outcome: Outcome) -> None:
+    def _note(self, key: bytes, purpose: str, outcome: Outcome) -> None:
         """Take notice of an outcome that was recorded."""
+        self.ledger.add(purpose, outcome.usage)
         if key in self._outcomes:
             self._outcomes[key].append(outcome)
         self._settle(key, outcome.usage)
@@ -325,8 +327,7 @@ class OfflineDriver:
                 outcomes[line] = Outcome.of(result, self._usage(line, result))
         self._record.collect(batch, outcomes, self._dialect)
         for line, outcome in outcomes.items():
-            self.ledger.add(line.purpose, outcome.usage)
-            self._note(line.key, outcome)
+            self._note(line.key, line.purpose, outcome)
 
     def _learns(self, failure: Failure, spoken: Dialect) -> bool:
         """Whether a line failed only for the dialect it was in."""

@@ -363,6 +363,17 @@ def test_a_server_that_refuses_stops_the_run(bench: Bench) -> None:
     assert bench.once(asking("x")) == "x"
 
 
+def test_a_batch_that_the_server_has_lost_is_not_paid_for_again(bench: Bench) -> None:
+    bench.server.faults.add(unavailable(), on="batches", when=lambda one: one.method == "GET")
+    with pytest.raises(LLMUnavailable):
+        bench.once(asking("x"))
+    bench.server.faults.clear()
+    bench.server.batches.clear()
+    with pytest.raises(LLMRefused, match="No batch found"):
+        bench.once(asking("x"))
+    assert bench.server.batches == {}
+
+
 # -- replies -----------------------------------------------------------------------------------------
 
 
@@ -445,6 +456,7 @@ def test_a_straggler_that_fails_online_too(bench: Bench) -> None:
     bench.server.faults.add(rate_limited(), when=in_a_batch)
     bench.server.faults.add(unauthorized(), when=says("p.0"))
     assert isinstance(bench.once(in_turn("p", 2), tries=1), LLMRefused)
+    assert bench.total.failures == 1
     bench.server.faults.clear()
     assert bench.once(in_turn("p", 2), tries=1) == ["p.0", "p.1"]
 

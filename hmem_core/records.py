@@ -8,25 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 __all__ = [
     "Added",
+    "Change",
     "Context",
+    "Contradiction",
     "EncoderIdentity",
     "Evidence",
     "Forgotten",
     "LedgerSnapshot",
     "Line",
+    "Rewrite",
     "Segment",
     "Skipped",
     "Stats",
+    "Status",
     "Turn",
+    "Unit",
     "Usage",
     "Verified",
     "VerifiedCheckpoint",
+    "Version",
+    "Why",
 ]
 
 
@@ -147,6 +154,135 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """The segments right below, in the order of their turns; none for a single turn."""
     text: str
     """A few of its turns that stand for all, one a line with its speaker, in the order of their times."""
+
+
+Status = Literal["forgotten", "active", "superseded", "pending", "outdated", "retracted"]
+
+STATUSES: tuple[Status, ...] = ("forgotten", "active", "superseded", "pending", "outdated", "retracted")
+"""What a unit of the fact graph can be. ``active``: held to be true. ``superseded``: it was, until another
+took its place. ``pending``: it contradicts an active one, and nothing says which is newer. ``outdated``:
+what it rested on fell. ``retracted``: all that told it was taken back."""
+
+REASONS = (
+    "",
+    "told",
+    "told again",
+    "superseded",
+    "valid before another",
+    "contradicts, and is not newer",
+    "no longer contradicted",
+    "its support fell",
+    "its support was restored",
+    "retracted",
+    "undone",
+    "a source was forgotten",
+    "valid time was corrected",
+)
+"""Why a unit changed. Places in it are in the journal: append only."""
+
+POLICIES = ("", "one", "many", "many")
+"""How many values a relation has at a time: not said (one), set to one, set to many, and found to be many."""
+
+
+class Unit(msgspec.Struct, frozen=True, kw_only=True):
+    """A unit of the fact graph: one fact, as it is known."""
+
+    id: int
+    """A small integer that is never reused."""
+    subject: str
+    relation: str
+    object: str
+    category: str | None = None
+    """What kind of fact it is, such as ``"residence"``."""
+    contexts: tuple[str, ...] = ()
+    """The conditions under which it holds; none if it always does."""
+    valid_from: datetime | None = None
+    """When it began to be true; None where that is not known."""
+    valid_to: datetime | None = None
+    """When it was true no longer, itself not included; None where no end is known."""
+    recorded: datetime
+    """When the memory learned of it."""
+    confidence: float = 1.0
+    status: Status = "active"
+    by: int | None = None
+    """The unit that superseded it, that it contradicts, or whose fall outdated it."""
+    sources: tuple[int, ...] = ()
+    """Ids of the turns that tell it."""
+    supports: tuple[tuple[int, ...], ...] = ()
+    """Ids of the units on which it rests. Each tuple is one justification, and needs all of its units."""
+    asserted: bool = True
+    """Whether something told it that rests on no other unit."""
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.relation} {self.object}"
+
+
+class Contradiction(msgspec.Struct, frozen=True):
+    """Two units that cannot both be true, and nothing says which is newer."""
+
+    unit: int
+    """The one that was told later; it is pending, or was superseded long ago."""
+    against: int
+    """The one that is active."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a rewrite made of a unit."""
+
+    unit: int
+    before: Version | None
+    """None for a unit that is new."""
+    after: Version
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True):
+    """What a unit was from one moment to the next."""
+
+    seq: int
+    """The rewrite that made it so."""
+    recorded: datetime
+    status: Status
+    valid_from: datetime | None
+    valid_to: datetime | None
+    confidence: float
+    why: str
+    by: int | None = None
+    """The unit that is the cause, if one is."""
+
+
+class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rewrite of the fact graph did."""
+
+    seq: int
+    """Its number in the journal: a value for ``as_of=`` and for ``undo``."""
+    added: tuple[int, ...] = ()
+    superseded: tuple[int, ...] = ()
+    pending: tuple[int, ...] = ()
+    outdated: tuple[int, ...] = ()
+    restored: tuple[int, ...] = ()
+    """Units that are active again."""
+    confirmed: tuple[int, ...] = ()
+    """Units that were known, and told again."""
+    retracted: tuple[int, ...] = ()
+    conflicts: tuple[Contradiction, ...] = ()
+    changes: tuple[Change, ...] = ()
+    """All of it, in the order in which it was done; no unit comes twice."""
+    undoes: int | None = None
+    """The rewrite that this one took back."""
+    new: bool = True
+    """False if nothing was written: it was known, or had been done under the same key."""
+    explain: Any = None
+    """Where the rewrite looked, if that was asked for."""
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a unit is what it is: what told it, and what that rests on, down to the turns."""
+
+    unit: Unit
+    turns: tuple[Turn, ...]
+    """Those of its sources that are not forgotten."""
+    because: tuple[tuple[Why, ...], ...]
+    """One tuple for each justification. A unit that was shown above or before has none here."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hmem_core.columns import factpieces
 from hmem_core.columns.annotations import AnnotationColumns, AnnotationView
 from hmem_core.columns.blocks import BLOCK_ROWS, Strings, Vectors, block_count
 from hmem_core.columns.checkpoint import Loaded, Piece
+from hmem_core.columns.facts import FactColumns
 from hmem_core.columns.fields import FieldCache
 from hmem_core.columns.names import NamePlan, Names
 from hmem_core.columns.postings import PostingColumns, PostingView
@@ -28,6 +30,7 @@ from hmem_core.errors import Damaged
 from hmem_core.journal.entries import (
     AnnotationErased,
     Entry,
+    FactsRewritten,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
@@ -114,6 +117,7 @@ class State:
         self.postings = PostingColumns()
         self.tree = TreeColumns(0)
         self.annotations = AnnotationColumns(0)
+        self.facts = FactColumns(0)
         self.roles = Names()
         self.speakers = Names()
         self.sessions = Names()
@@ -148,6 +152,8 @@ class State:
                 self._annotate(seq, entry)
             case AnnotationErased():
                 self.annotations.append_erased(seq)
+            case FactsRewritten():
+                self.facts.apply(seq, entry, unpack_vector)
             case Reembedded():
                 if seq > self._settled:
                     raise Outdated
@@ -161,6 +167,7 @@ class State:
                 self.vectors = Vectors(entry.encoder.dimension)
                 self.tree = TreeColumns(entry.encoder.dimension)
                 self.annotations = AnnotationColumns(entry.encoder.dimension)
+                self.facts = FactColumns(entry.encoder.dimension)
         self.seq = seq
 
     def _expect(self, seq: int, turn: int) -> None:
@@ -213,6 +220,7 @@ class State:
     def _forget(self, seq: int, entry: TurnsForgotten) -> None:
         if not all(0 <= turn < len(self.turns) for turn in entry.ids):
             raise Damaged(f"entry {seq} forgets turns that were never added")
+        self.facts.forget(seq, entry)
         narrow = self.turns.narrow
         gone = [turn for turn in entry.ids if narrow["live"][turn]]
         for turn in gone:
@@ -288,6 +296,7 @@ class State:
             **self.postings.arrays(),
             **self.tree.arrays(),
             **self.annotations.arrays(),
+            **self.facts.arrays(),
         }
 
     # -- checkpoints ---------------------------------------------------------------------------------
@@ -306,6 +315,7 @@ class State:
         for block, stamp in enumerate(self.annotations.stamps):
             batch = self.annotations.batch(block)
             pieces.append(Piece(f"annotations-{block:05d}.arrow", stamp, _constant(batch)))
+        pieces += factpieces.pieces(self.facts)
         whole = {"names": self._names_batch(), **self.tree.batches()}
         pieces += [Piece(f"{name}.arrow", self.seq, _constant(batch)) for name, batch in whole.items()]
         return pieces
@@ -380,6 +390,7 @@ class State:
         state.annotations = AnnotationColumns.restore(
             encoder.dimension, [batches[name] for name in written], [loaded.stamps[name] for name in written]
         )
+        state.facts = factpieces.restore(encoder.dimension, loaded)
         table = loaded.batches["names.arrow"].to_pydict()
         for kind in ("roles", "speakers", "sessions"):
             rows = [row for row, name in enumerate(table["table"]) if name == kind]
@@ -396,6 +407,7 @@ class State:
             self.postings.nbytes,
             (self.tree.nbytes, 0),
             self.annotations.nbytes,
+            self.facts.nbytes,
         )
         return sum(held for held, _ in parts), sum(mapped for _, mapped in parts)
 

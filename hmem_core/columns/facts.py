@@ -30,6 +30,8 @@ from hmem_core.journal.entries import (
     UnitAdded,
     UnitChange,
 )
+from hmem_kernels import frozen
+from hmem_kernels.cascade import Support
 
 __all__ = ["FactColumns", "Note"]
 
@@ -117,6 +119,12 @@ class FactColumns:
             if live[telling]:
                 yield self.because[telling]
 
+    def support(self) -> Support:
+        """What told the units and what that rests on, for a kernel, without copying."""
+        columns = (self.tellings["unit"], self.tellings["live"], self.because.ends, self.because.members)
+        lists = (*self.index.tellings.links(), *self.index.resting.links())
+        return Support._make(map(frozen, (*columns, *lists)))
+
     def supported(self, unit: int) -> bool:
         """Whether some telling of `unit` stands by itself, or rests on active units alone."""
         status = self.units["status"]
@@ -146,6 +154,10 @@ class FactColumns:
         column = self.changes["seq"]
         return range(int(np.searchsorted(column, seq)), int(np.searchsorted(column, seq, side="right")))
 
+    def undoes(self, seq: int) -> int | None:
+        """The rewrite that a rewrite took back, or None."""
+        return self.notes.get(seq, Note()).undoes or None
+
     def undone(self, seq: int) -> bool:
         """Whether a rewrite is taken back."""
         found = False
@@ -166,6 +178,11 @@ class FactColumns:
         Raises:
             Damaged: the entry does not fit; nothing was changed.
         """
+        self.begin_rewrite(seq, entry, unpack)
+        self.end_rewrite(seq, entry)
+
+    def begin_rewrite(self, seq: int, entry: FactsRewritten, unpack: Callable[[bytes], FloatArray]) -> None:
+        """The first half of `apply`: all but what becomes of the units."""
         vectors = [unpack(name.vector) if name.text is not None else None for name in entry.names]
         self._check(seq, entry, vectors)
         for name, vector in zip(entry.names, vectors, strict=True):
@@ -186,6 +203,9 @@ class FactColumns:
         for telling in entry.revived:
             if self.tellings["unit"][telling] >= 0:
                 self.tellings.set(telling, live=1, withdrawn=0)
+
+    def end_rewrite(self, seq: int, entry: FactsRewritten) -> None:
+        """The second half."""
         for change in entry.changes:
             self._change(seq, entry.recorded, change)
         self.note(seq, Note(entry.key, entry.part, entry.reason, entry.undoes))

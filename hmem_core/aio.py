@@ -12,13 +12,14 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from hmem_core.effects import Program
 from hmem_core.errors import Closed
+from hmem_core.factview import Facts
 from hmem_core.memory import Memory
 from hmem_core.methods import written
 from hmem_core.opening import open as open_memory
 from hmem_core.records import Segment
 from hmem_core.retrieval.outline import Segments
 
-__all__ = ["AsyncMemory", "AsyncSegments"]
+__all__ = ["AsyncFacts", "AsyncMemory", "AsyncSegments"]
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -37,6 +38,10 @@ class _Awaited(Generic[S]):
     async def _run(self, call: Callable[[], T]) -> T:
         raise NotImplementedError
 
+    def _home(self) -> AsyncMemory:
+        """The memory that the object belongs to."""
+        raise NotImplementedError
+
 
 def _awaited(
     method: Callable[Concatenate[S, P], T],
@@ -51,17 +56,18 @@ def _awaited(
 
 
 def _driven(
-    method: Callable[Concatenate[Memory, P], T],
-) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
+    method: Callable[Concatenate[S, P], T],
+) -> Callable[Concatenate[_Awaited[S], P], Coroutine[Any, Any, T]]:
     """`method`, a program, as a coroutine; while it waits for a language model it takes up no thread."""
     program, priority = written(method)
 
-    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if (driver := self._object._driver) is None:
+    async def call(self: _Awaited[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        home = self._home()
+        if (driver := home._object._driver) is None:
             return await self._run(functools.partial(method, self._object, *args, **kwargs))
         begun: Program[T] = program(self._object, *args, **kwargs)
-        with self._under_way():
-            return await driver.run_in(self._threads, begun, priority=priority)
+        with home._under_way():
+            return await driver.run_in(home._threads, begun, priority=priority)
 
     functools.update_wrapper(call, method)
     return call
@@ -91,6 +97,34 @@ class AsyncSegments(_Awaited[Segments]):
             yield segment
 
 
+class AsyncFacts(_Awaited[Facts]):
+    """The methods of `Facts`, awaited. As `AsyncMemory.facts`."""
+
+    def __init__(self, memory: AsyncMemory) -> None:
+        super().__init__(memory._object.facts)
+        self._memory = memory
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await self._memory._run(call)
+
+    def _home(self) -> AsyncMemory:
+        return self._memory
+
+    add = _driven(Facts.add)
+    add_many = _driven(Facts.add_many)
+    retract = _driven(Facts.retract)
+    undo = _driven(Facts.undo)
+    policy = _driven(Facts.policy)
+    alias = _driven(Facts.alias)
+    forget = _awaited(Facts.forget)
+    find = _awaited(Facts.find)
+    about = _awaited(Facts.about)
+    get = _awaited(Facts.get)
+    history = _awaited(Facts.history)
+    why = _awaited(Facts.why)
+    rewrite = _awaited(Facts.rewrite)
+
+
 class AsyncMemory(_Awaited[Memory]):
     """The methods of `Memory`, awaited. Made by ``await AsyncMemory.open(...)``.
 
@@ -115,6 +149,9 @@ class AsyncMemory(_Awaited[Memory]):
             raise Closed("this memory was closed; open it again to use it")
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
+    def _home(self) -> AsyncMemory:
+        return self
+
     add = _driven(Memory.add)
     forget = _awaited(Memory.forget)
     get = _awaited(Memory.get)
@@ -130,6 +167,11 @@ class AsyncMemory(_Awaited[Memory]):
     def segments(self) -> AsyncSegments:
         """The segment tree over the turns, to walk and to read."""
         return AsyncSegments(self)
+
+    @property
+    def facts(self) -> AsyncFacts:
+        """What the memory holds to be true."""
+        return AsyncFacts(self)
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:

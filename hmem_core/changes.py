@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from hmem_core.effects import Embed, Program
 from hmem_core.errors import InvalidInput, TurnNotFound
+from hmem_core.factchanges import lost
 from hmem_core.journal.entries import (
     Entry,
+    FactsRewritten,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
@@ -32,6 +34,9 @@ __all__ = ["forget_turns", "reembed", "write_turns"]
 FloatArray = npt.NDArray[np.float32]
 
 _REEMBED_BATCH = 256
+
+Place = tuple[int, int]
+"""An entry of the journal; and of the names in it, the code of one, 0 for another entry's only vector."""
 
 
 # -- adding ------------------------------------------------------------------------------------------
@@ -166,8 +171,13 @@ def forget_turns(
     key: str | None,
     session: str | None,
     before: int | None,
+    cap: float,
 ) -> Forgotten:
-    """Forget the turns to which all the given conditions apply."""
+    """Forget the turns to which all the given conditions apply, and the facts that nothing else told.
+
+    Args:
+        cap: see `FactOptions`.
+    """
     wanted = _ids(ids)
     if wanted is None and key is None and session is None and before is None:
         raise InvalidInput("say what to forget: ids, key=, session= or before=")
@@ -183,9 +193,11 @@ def forget_turns(
             return Plan([])
         forgotten = frozenset(chosen)
         notes = state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)]
-        seqs = sorted([*(int(state.turns.narrow["seq"][row]) for row in chosen), *notes.tolist()])
-        rewrite = {seq: erase(entry, forgotten) for seq, entry in store.journal.fetch(seqs)}
-        return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen))], rewrite)
+        facts, changes = lost(state, store, chosen, (), cap)
+        turns = [int(state.turns.narrow["seq"][row]) for row in chosen]
+        seqs = sorted({*turns, *notes.tolist(), *facts.seqs})
+        rewrite = {seq: erase(entry, forgotten, facts) for seq, entry in store.journal.fetch(seqs)}
+        return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen), changes=changes)], rewrite)
 
     seq = store.commit(plan)
     return Forgotten(ids=tuple(chosen), already=tuple(already), seq=seq)
@@ -240,46 +252,55 @@ def reembed(store: Store, embed: Callable[[Sequence[str]], FloatArray]) -> None:
     The entries are rewritten in place, so that vectors do not pile up. What other processes add meanwhile is
     embedded before the change is made.
     """
-    made: dict[int, bytes] = {}
+    made: dict[Place, bytes] = {}
 
     def plan(state: State) -> Plan:
-        seqs = [seq for seq, _ in _embedded(state)]
-        if state.encoder == store.encoder or not made.keys() >= set(seqs):
+        places = [place for place, _ in _embedded(state)]
+        if state.encoder == store.encoder or not made.keys() >= set(places):
             return Plan([])
-        return _reembedded(store, seqs, made)
+        return _reembedded(store, places, made)
 
     while True:
         with store.reading() as state:
             if state.encoder == store.encoder:
                 return
-            texts = {seq: text for seq, text in _embedded(state) if seq not in made}
+            texts = {place: text for place, text in _embedded(state) if place not in made}
         for batch in _batches(list(texts), _REEMBED_BATCH):
-            vectors = embed([texts[seq] for seq in batch])
-            made.update({seq: pack_vector(vector) for seq, vector in zip(batch, vectors, strict=True)})
+            vectors = embed([texts[place] for place in batch])
+            made.update({place: pack_vector(vector) for place, vector in zip(batch, vectors, strict=True)})
         store.commit(plan)
 
 
-def _embedded(state: State) -> Iterator[tuple[int, str]]:
-    """The entries that hold a vector, and what it is of."""
+def _embedded(state: State) -> Iterator[tuple[Place, str]]:
+    """The places of the vectors in the journal, and what each is of."""
     view = state.view()
     for row in np.flatnonzero(view.narrow["live"]).tolist():
         speaker = view.speakers.text(int(view.narrow["speaker"][row]))
-        yield int(view.narrow["seq"][row]), index_text(view.text[row], speaker)
+        yield (int(view.narrow["seq"][row]), 0), index_text(view.text[row], speaker)
     for row, seq in enumerate(state.annotations.narrow["seq"].view().tolist()):
         if seq:
-            yield seq, state.annotations.text[row]
+            yield (seq, 0), state.annotations.text[row]
+    for code in range(len(state.facts.names)):
+        if (text := state.facts.names[code]) is not None:
+            yield (int(state.facts.names.narrow["seq"][code]), code), text
 
 
-def _batches(items: list[int], size: int) -> Iterator[list[int]]:
+def _batches(items: list[Place], size: int) -> Iterator[list[Place]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
-def _reembedded(store: Store, seqs: list[int], made: dict[int, bytes]) -> Plan:
+def _reembedded(store: Store, places: list[Place], made: dict[Place, bytes]) -> Plan:
     created = store.journal.fetch([1])[0].entry
     assert isinstance(created, MemoryCreated)
     rewrite: dict[int, Entry] = {1: msgspec.structs.replace(created, encoder=store.encoder)}
-    for seq, entry in store.journal.fetch(seqs):
-        assert isinstance(entry, (TurnAdded, SegmentAnnotated))
-        rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq])
+    for seq, entry in store.journal.fetch(sorted({seq for seq, _ in places})):
+        if isinstance(entry, FactsRewritten):
+            names = tuple(
+                msgspec.structs.replace(name, vector=made.get((seq, name.code), b"")) for name in entry.names
+            )
+            rewrite[seq] = msgspec.structs.replace(entry, names=names)
+        else:
+            assert isinstance(entry, (TurnAdded, SegmentAnnotated))
+            rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq, 0])
     return Plan([Reembedded(recorded=store.clock(), encoder=store.encoder)], rewrite)

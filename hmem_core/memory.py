@@ -21,9 +21,10 @@ from hmem_core.errors import (
     TurnForgotten,
     TurnNotFound,
 )
+from hmem_core.factview import Facts
 from hmem_core.messages import Message
 from hmem_core.methods import program
-from hmem_core.options import ReadingOptions, SegmentOptions
+from hmem_core.options import FactOptions, ReadingOptions, SegmentOptions
 from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
@@ -59,6 +60,7 @@ class Memory:
         segments: SegmentOptions,
         reading: ReadingOptions,
         driver: ThreadDriver | None,
+        facts: FactOptions,
     ) -> None:
         self._store = store
         self._encoder = encoder
@@ -67,6 +69,8 @@ class Memory:
         self._reading_options = reading
         self._segments = Segments(lambda: store.view(tree=True))
         self._driver = driver
+        self._fact_options = facts
+        self._facts = Facts(store, tz, facts, self._run, self._forgot)
 
     def _run(self, program: Program[T], priority: Priority) -> T:
         if self._driver is not None:
@@ -142,7 +146,8 @@ class Memory:
 
         Ids are never given out again, and other turns keep theirs. Their scores become those of a memory that
         never saw what is forgotten, but for the borders of segments: these stay, and so what turns inherit
-        from the segments above them may differ. Give one or more of the arguments; with several, a turn is
+        from the segments above them may differ. Facts that nothing else told are forgotten with them,
+        and what rests on those falls. Give one or more of the arguments; with several, a turn is
         forgotten only if all of them apply.
 
         Args:
@@ -158,10 +163,14 @@ class Memory:
                 another process kept their bytes from being erased, which is done at the next opening.
         """
         limit = None if before is None else times.micros(before, self._tz, "before")
-        forgotten = forget_turns(self._store, ids, key, session, limit)
+        forgotten = forget_turns(self._store, ids, key, session, limit, self._fact_options.cap)
+        self._forgot()
+        return forgotten
+
+    def _forgot(self) -> None:
+        """Let go of what the language model was shown of what is forgotten."""
         if self._driver is not None:
             self._driver.forget()
-        return forgotten
 
     def _reembed(self) -> None:
         reembed(self._store, self._encoder.embed)
@@ -301,6 +310,11 @@ class Memory:
     def segments(self) -> Segments:
         """The segment tree over the turns, to walk and to read."""
         return self._segments
+
+    @property
+    def facts(self) -> Facts:
+        """What the memory holds to be true: units of facts, told, rewritten and asked for."""
+        return self._facts
 
     def stats(self) -> Stats:
         """Sizes and state."""

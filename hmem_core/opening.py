@@ -21,7 +21,7 @@ from hmem_core.journal.base import Journal
 from hmem_core.journal.sqlite import SqliteJournal
 from hmem_core.journal.volatile import VolatileJournal
 from hmem_core.memory import Memory
-from hmem_core.options import LLM, ReadingOptions, SegmentOptions
+from hmem_core.options import LLM, FactOptions, ReadingOptions, SegmentOptions
 from hmem_core.records import Verified
 from hmem_core.store import Store, checkpoints_of, system_clock
 from hmem_core.store import verify as verify_files
@@ -47,6 +47,7 @@ def open(
     language: str | None = None,
     segments: SegmentOptions = SegmentOptions(),
     reading: ReadingOptions = ReadingOptions(),
+    facts: FactOptions = FactOptions(),
     llm: LLM | None = None,
     clock: Callable[[], int] = system_clock,
 ) -> Memory:
@@ -62,6 +63,7 @@ def open(
             English); chosen when the memory is created. Other scripts bring their own.
         segments: how turns find their place in the segment tree.
         reading: how searches weigh what they find.
+        facts: how the fact graph is rewritten.
         llm: a language model; with None, nothing ever calls one.
         reembed: if the memory was written with another encoder, make every vector anew with this one.
         clock: gives UTC microseconds since 1970; for tests and simulations.
@@ -81,7 +83,7 @@ def open(
     try:
         store = Store(journal, directory, made.identity, language=language, reembed=reembed, clock=clock)
         driver = None if llm is None else _driver_of(made, llm)
-        memory = Memory(store, made, zone, segments, reading, driver)
+        memory = Memory(store, made, zone, segments, reading, driver, facts)
         if reembed:
             memory._reembed()
             store.reembedded()

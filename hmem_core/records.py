@@ -6,8 +6,8 @@ All are frozen `msgspec.Struct`s: compare them by value, print them, or encode t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +19,7 @@ __all__ = [
     "Contradiction",
     "EncoderIdentity",
     "Evidence",
+    "FactDraft",
     "Forgotten",
     "LedgerSnapshot",
     "Line",
@@ -215,6 +216,22 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.subject} {self.relation} {self.object}"
+
+
+class FactDraft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A fact as it is given to ``memory.facts.add_many``; the fields are the arguments of ``add``."""
+
+    subject: str
+    relation: str
+    object: str
+    category: str | None = None
+    context: str | Iterable[str] | None = None
+    valid_from: datetime | date | str | None = None
+    valid_to: datetime | date | str | None = None
+    confidence: float = 1.0
+    because: Any = ()
+    """Units, by their ids or as such; or drafts that stand before this one in the same list."""
+    source: Any = ()
 
 
 class Contradiction(msgspec.Struct, frozen=True):

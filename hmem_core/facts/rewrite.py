@@ -101,10 +101,11 @@ class Planner:
         self.facts = facts
         self.options = options
         self.region: Region | None = None
+        self.told = -1
+        """The unit that was told."""
         self._seq = seq
         self._unpack = unpack
         self._entry = FactsRewritten(recorded=recorded)
-        self._told: int | None = None
         self._weakened: set[int] = set()
         self._before: dict[int, _Now] = {}
         self._why: dict[int, str] = {}
@@ -129,9 +130,9 @@ class Planner:
         self._locate(draft)
         group = self._rivals(draft.subject, draft.relation, draft.contexts)
         match = self._match(draft, group)
+        unit = self.told = len(self.facts) if match is None else match
         if match is not None and self._repeats(match, draft):
             return None
-        unit = len(self.facts) if match is None else match
         added = UnitAdded(unit, draft.subject, draft.relation, draft.object, draft.category, draft.contexts)
         telling = Telling(
             len(self.facts.tellings),
@@ -150,7 +151,6 @@ class Planner:
             key=key,
             part=part,
         )
-        self._told = unit
         self._refresh(unit, "told" if match is None else "told again")
         if self.options.strategy == "append-only":
             self._change(unit, "told", status=ACTIVE)
@@ -179,7 +179,7 @@ class Planner:
             unit
             for unit in units.tolist()
             if set(facts.contexts[unit].tolist()) == wanted
-            and (self.region is None or unit in self.region.units or unit == self._told)
+            and (self.region is None or unit in self.region.units or unit == self.told)
         ]
 
     def _match(self, draft: Draft, group: Sequence[int]) -> int | None:
@@ -246,11 +246,10 @@ class Planner:
         self.settle(sorted(touched - {-1}), why)
         return self._finish()
 
-    def decide(self, relation: FactName, policy: int) -> FactsRewritten:
+    def decide(self, names: Sequence[FactName], relation: int, policy: int) -> FactsRewritten:
         """The rewrite after which a relation has one value at a time, or several."""
-        new = relation.code >= len(self.facts.names)
-        self._begin(names=(relation,) if new else (), policies=((relation.code, policy),))
-        self._arrange_all(self.facts.units_of("relation", relation.code).tolist())
+        self._begin(names=tuple(names), policies=((relation, policy),))
+        self._arrange_all(self.facts.units_of("relation", relation).tolist())
         return self._finish()
 
     def alias(self, names: Sequence[FactName], code: int, other: int) -> FactsRewritten:
@@ -379,7 +378,8 @@ class Planner:
         if status in (ACTIVE, OUTDATED):
             status = ACTIVE if self.facts.supported(unit) else OUTDATED
         end = self._said(self._tellings(unit))[1]
-        return Rival(unit, int(columns["valid_from"][unit]), end, status, int(columns["by"][unit]))
+        value, start = int(columns["object"][unit]), int(columns["valid_from"][unit])
+        return Rival(unit, value, start, end, status, int(columns["by"][unit]))
 
     # -- the entry -----------------------------------------------------------------------------------
 
@@ -401,14 +401,14 @@ class Planner:
         made = []
         for unit, before in self._before.items():
             now = self._now(unit)
-            if now != before or unit == self._told:
+            if now != before or unit == self.told:
                 why = REASONS.index(self._reason(unit, now, before))
                 made.append(UnitChange(unit, *now[:4], why, now.by))
         return tuple(made)
 
     def _reason(self, unit: int, now: _Now, before: _Now) -> str:
         why = self._why[unit]
-        if unit != self._told:
+        if unit != self.told:
             return why
         timeless = self.facts.tellings["valid_from"][self._tellings(unit)[-1]] == OPEN_START
         if now.status == PENDING or (now.status == SUPERSEDED and timeless):

@@ -5,6 +5,7 @@ Rivals have the same subject, relation and contexts, and only one of them can be
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ class Rival(NamedTuple):
     """A unit that some telling stands for."""
 
     unit: int
+    value: int
+    """What it says; rivals of one value do not contradict one another, but may hold at different times."""
     start: int
     """When it began, as it was told; OPEN_START where nobody said."""
     end: int
@@ -37,7 +40,7 @@ class Placed(NamedTuple):
 
 
 def place(rivals: Iterable[Rival]) -> dict[int, Placed]:
-    """Put rivals, each of another value, in the order of time (ours).
+    """Put rivals in the order of time (ours).
 
     Those with a known start follow one another: each ends where the next one starts, and the last one holds.
     Of two that start at the same time the one that was told first holds, and the other is pending. A unit
@@ -53,17 +56,21 @@ def place(rivals: Iterable[Rival]) -> dict[int, Placed]:
     known, unknown = _split(rivals)
     placed: dict[int, Placed] = {}
     chain: list[Rival] = []
+    twins: list[tuple[int, int]] = []
     for rival in known:
-        if chain and chain[-1].start == rival.start:
-            placed[rival.unit] = _beside(rival, chain[-1])
-        else:
+        if not chain or chain[-1].start != rival.start:
             chain.append(rival)
-    for rival, after in zip(chain, [*chain[1:], None], strict=True):
-        if after is None:
-            placed[rival.unit] = Placed(ACTIVE, rival.end, -1)
+        elif chain[-1].value == rival.value:
+            twins.append((rival.unit, chain[-1].unit))
         else:
-            placed[rival.unit] = Placed(SUPERSEDED, min(rival.end, after.start), after.unit)
+            placed[rival.unit] = _beside(rival, chain[-1])
+    for rival, after in itertools.pairwise(chain):
+        placed[rival.unit] = Placed(SUPERSEDED, min(rival.end, after.start), after.unit)
+    for rival in chain[-1:]:
+        placed[rival.unit] = Placed(ACTIVE, rival.end, -1)
     _place_unknown(unknown, chain, placed)
+    for unit, other in twins:
+        placed[unit] = placed[other]
     return placed
 
 
@@ -86,7 +93,9 @@ def _place_unknown(unknown: Sequence[Rival], chain: Sequence[Rival], placed: dic
     open_now = any(one.end == OPEN_END and one.status != OUTDATED for one in chain)
     holder = last
     for rival in unknown:
-        if rival.status == SUPERSEDED and rival.by in starts:
+        if holder is not None and holder.value == rival.value and rival.status != SUPERSEDED:
+            placed[rival.unit] = placed[holder.unit]
+        elif rival.status == SUPERSEDED and rival.by in starts:
             placed[rival.unit] = Placed(SUPERSEDED, min(rival.end, starts[rival.by]), rival.by)
         elif holder is last and not open_now:
             holder = rival

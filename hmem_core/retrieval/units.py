@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hmem_core.columns.facts import FactColumns
-from hmem_core.errors import InvalidInput, UnitForgotten, UnitNotFound
+from hmem_core.errors import InvalidInput, RewriteNotFound, UnitForgotten, UnitNotFound
 from hmem_core.journal.entries import (
     ACTIVE,
     FORGOTTEN,
@@ -36,7 +36,7 @@ from hmem_core.retrieval import reading
 from hmem_core.state import State, View
 from hmem_core.times import TimeLike, datetime_of, micros
 
-__all__ = ["Moment", "Slots", "find", "history", "moment", "number", "rewrite", "unit", "why"]
+__all__ = ["Moment", "Slots", "earlier", "find", "history", "moment", "number", "rewrite", "unit", "why"]
 
 _SLOTS = ("subject", "relation", "object", "category", "context")
 _INCLUDED = {
@@ -194,6 +194,18 @@ def rewrite(facts: FactColumns, seq: int, explain: Any = None, *, new: bool = Tr
         new=new,
         explain=explain,
     )
+
+
+def earlier(facts: FactColumns, seq: Any) -> Rewrite:
+    """What an earlier rewrite did.
+
+    Raises:
+        RewriteNotFound: there is none of that number.
+    """
+    whole = isinstance(seq, (int, np.integer)) and not isinstance(seq, bool)
+    if not whole or not (facts.changes_of(seq) or facts.tellings_of(seq)):
+        raise RewriteNotFound(f"{seq!r} is not the number of a rewrite that changed a fact; see Rewrite.seq")
+    return rewrite(facts, int(seq), new=False)
 
 
 def _holder(facts: FactColumns, row: int) -> int:

@@ -49,7 +49,7 @@ MANY_FOUND = len(POLICIES) - 1
 """The policy of a relation of which several values were told as true at once."""
 
 _STANDING = (ACTIVE, SUPERSEDED, PENDING, OUTDATED)
-_RANK = {ACTIVE: 0, OUTDATED: 1, PENDING: 2, SUPERSEDED: 3}
+_RANK = {ACTIVE: 0, OUTDATED: 1, PENDING: 2, SUPERSEDED: 3, RETRACTED: 4}
 
 
 class Draft(NamedTuple):
@@ -128,7 +128,7 @@ class Planner:
             many: the relation has several values at a time, as the draft's fellows show.
         """
         self._locate(draft)
-        group = self._rivals(draft.subject, draft.relation, draft.contexts)
+        group = self._rivals(draft.subject, draft.relation, draft.contexts, [*_STANDING, RETRACTED])
         match = self._match(draft, group)
         unit = self.told = len(self.facts) if match is None else match
         if match is not None and self._repeats(match, draft):
@@ -169,11 +169,13 @@ class Planner:
             wanted = Temporary(slots[0], slots[1], slots[2], slots[3], contexts)
             self.region = localise(self.facts, [wanted], now, self.options)
 
-    def _rivals(self, subject: int, relation: int, contexts: Iterable[int]) -> list[int]:
+    def _rivals(
+        self, subject: int, relation: int, contexts: Iterable[int], statuses: Sequence[int] = _STANDING
+    ) -> list[int]:
         """The units of a subject, a relation and just these contexts that some telling stands for."""
         facts = self.facts
         units = facts.rival_units(subject, relation)
-        units = units[np.isin(facts.units["status"][units], _STANDING)]
+        units = units[np.isin(facts.units["status"][units], statuses)]
         wanted = set(contexts)
         return [
             unit
@@ -187,7 +189,7 @@ class Planner:
         if self.options.strategy == "append-only":
             return None
         held, status = self.facts.units["object"], self.facts.units["status"]
-        others = [unit for unit in group if held[unit] != draft.object]
+        others = [unit for unit in group if held[unit] != draft.object and status[unit] != RETRACTED]
         fits = [unit for unit in group if held[unit] == draft.object and self._same_time(unit, draft, others)]
         return min(fits, key=lambda unit: (_RANK[int(status[unit])], -unit), default=None)
 
@@ -195,10 +197,13 @@ class Planner:
         """Whether the draft, of the same value, can speak of the same stretch of time as a unit."""
         columns = self.facts.units
         start, end = int(columns["valid_from"][unit]), int(columns["valid_to"][unit])
-        if draft.valid_from == OPEN_START:
+        status = int(columns["status"][unit])
+        if draft.valid_from == OPEN_START or status == RETRACTED:
             return True
+        if status == PENDING and start != OPEN_START:
+            return draft.valid_from == start  # a later start would make it newer than what it contradicts
         if start == OPEN_START:
-            return int(columns["status"][unit]) != SUPERSEDED or draft.valid_from < end
+            return status != SUPERSEDED or draft.valid_from < end
         if draft.valid_from >= start:
             return draft.valid_from == start or draft.valid_from < end
         begun = columns["valid_from"][np.array(others, np.int64)]

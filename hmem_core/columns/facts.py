@@ -38,8 +38,6 @@ __all__ = ["FactColumns", "Note"]
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
 
-_SNAPSHOT = ("status", "valid_from", "valid_to", "confidence", "by")
-
 
 class Note(msgspec.Struct, frozen=True, array_like=True):
     """What a rewrite says of itself."""
@@ -206,8 +204,7 @@ class FactColumns:
 
     def end_rewrite(self, seq: int, entry: FactsRewritten) -> None:
         """The second half."""
-        for change in entry.changes:
-            self._change(seq, entry.recorded, change)
+        self._change(seq, entry.recorded, entry.changes)
         self.note(seq, Note(entry.key, entry.part, entry.reason, entry.undoes))
         self.stamp = seq
 
@@ -227,6 +224,7 @@ class FactColumns:
             and all(-1 <= unit < units for unit in (*held, *needed))
             and all(0 <= telling < tellings for telling in (*entry.withdrawn, *entry.revived))
             and all(0 <= change.unit < units and -1 <= change.by < units for change in entry.changes)
+            and len({change.unit for change in entry.changes}) == len(entry.changes)
             and all(vector is None or vector.size == self.names.vectors.dimension for vector in vectors)
         )
         if not fits:
@@ -307,31 +305,38 @@ class FactColumns:
         if told.unit >= 0:
             self.index.add_telling(told.id, told.unit, self.sources[told.id], self.because[told.id])
 
-    def _change(self, seq: int, recorded: int, change: UnitChange) -> None:
-        values = {name: getattr(change, name) for name in _SNAPSHOT}
-        previous = int(self.units["change"][change.unit])
-        row = self.changes.append(
-            {
-                **values,
-                "unit": change.unit,
-                "previous": previous,
-                "seq": seq,
-                "recorded": recorded,
-                "why": change.why,
-            }
-        )
-        self.units.set(change.unit, **values, change=row)
+    def _change(self, seq: int, recorded: int, changes: Sequence[UnitChange]) -> None:
+        if not changes:
+            return
+        columns = zip(*map(msgspec.structs.astuple, changes), strict=True)
+        values = dict(zip(UnitChange.__struct_fields__, columns, strict=True))
+        units = np.array(values.pop("unit"), np.int64)
+        why = values.pop("why")
+        rows = np.arange(len(self.changes), len(self.changes) + units.size)
+        moment = {"seq": np.full(units.size, seq), "recorded": np.full(units.size, recorded)}
+        previous = self.units["change"][units]
+        self.changes.extend({**values, **moment, "unit": units, "why": why, "previous": previous})
+        self.units.set(units, **values, change=rows)
 
     def note(self, seq: int, note: Note) -> None:
         if note == Note():
             return
+        if self._tried is not None:
+            self._tried.append(partial(self._take_note_back, seq, self.undoing.get(note.undoes)))
         self.notes[seq] = note
         if note.key is not None:
             self.keys.setdefault(note.key, {})[note.part] = seq
         if note.undoes:
             self.undoing[note.undoes] = seq
-        if self._tried is not None:
-            self._tried.append(lambda: self.blank_note(seq))
+
+    def _take_note_back(self, seq: int, undone_by: int | None) -> None:
+        undone = self.notes[seq].undoes
+        self.blank_note(seq)
+        self.notes.pop(seq, None)
+        if undone_by is not None:
+            self.undoing[undone] = undone_by
+        else:
+            self.undoing.pop(undone, None)
 
     def blank_note(self, seq: int) -> None:
         """Forget the words of a rewrite; that it took back another stays."""
@@ -385,8 +390,7 @@ class FactColumns:
         if not all(0 <= unit < len(self) for unit in (*entry.units, *changed)):
             raise Damaged(f"entry {seq} forgets facts that were never added")
         blank(self, gone(self, entry.ids, entry.units), entry.ids)
-        for change in entry.changes:
-            self._change(seq, entry.recorded, change)
+        self._change(seq, entry.recorded, entry.changes)
         if len(self.names):
             self.stamp = seq
             self.names.stamp_all(seq)

@@ -80,7 +80,7 @@ class Table:
             name: Growable(dtype, () if batch is None else batch.column(name).to_numpy())
             for name, dtype in types.items()
         }
-        self._changed: list[tuple[str, int, Any]] | None = None
+        self._changed: list[tuple[str, Any, Any]] | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -89,20 +89,23 @@ class Table:
         """A column so far, without copying; do not write to it."""
         return self.columns[name].view()
 
-    def append(self, values: Mapping[str, Any]) -> int:
-        """Append a row; returns its number."""
-        row = len(self)
+    def append(self, values: Mapping[str, Any]) -> None:
+        """Append a row."""
         for name, column in self.columns.items():
             column.append(values[name])
-        return row
 
-    def set(self, row: int, **values: Any) -> None:
-        """Change a row."""
+    def extend(self, values: Mapping[str, npt.ArrayLike]) -> None:
+        """Append rows, given by column."""
+        for name, column in self.columns.items():
+            column.extend(values[name])
+
+    def set(self, rows: int | npt.NDArray[np.integer[Any]], **values: Any) -> None:
+        """Change a row; or several, no row twice, each to a value of its own."""
         for name, value in values.items():
-            column = self.columns[name]
+            data = self.columns[name].view()
             if self._changed is not None:
-                self._changed.append((name, row, column[row]))
-            column[row] = value
+                self._changed.append((name, rows, data[rows]))
+            data[rows] = value
 
     def blank(self, rows: npt.NDArray[np.intp], *kept: str) -> None:
         """Forget what rows say, but for the columns that are `kept`."""
@@ -117,8 +120,8 @@ class Table:
 
     def rollback(self, size: int) -> None:
         """Take back what was done since `begin`."""
-        for name, row, value in reversed(self._changed or []):
-            self.columns[name][row] = value
+        for name, rows, value in reversed(self._changed or []):
+            self.columns[name].view()[rows] = value
         self._changed = None
         for column in self.columns.values():
             column.truncate(size)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hmem_core.columns.facts import FactColumns
 from hmem_core.journal.entries import ACTIVE, OUTDATED
@@ -15,13 +16,17 @@ from hmem_kernels.cascade import fall, rise
 __all__ = ["Moved", "spread"]
 
 
-class Moved(NamedTuple):
-    """What became of a unit."""
+IntArray = npt.NDArray[np.int32]
 
-    before: int
-    after: int
-    cause: int
-    """The unit through which it was reached; -1 for none."""
+
+class Moved(NamedTuple):
+    """Units whose status changes; all of shape (units,)."""
+
+    units: IntArray
+    after: npt.NDArray[np.uint8]
+    """OUTDATED for one that was active, and ACTIVE for one that was outdated."""
+    cause: IntArray
+    """The unit through which each was reached; -1 for none."""
 
 
 def spread(
@@ -30,7 +35,7 @@ def spread(
     risen: Sequence[int],
     looked: Sequence[int],
     reach: Set[int] | None,
-) -> dict[int, Moved]:
+) -> Moved:
     """The units that become outdated or active; the columns keep the statuses that they had.
 
     Args:
@@ -42,7 +47,7 @@ def spread(
     if reach is not None:
         return _nearby(facts, fallen, risen, looked, reach)
     if not looked and not any(facts.index.resting.count(unit) for unit in (*fallen, *risen)):
-        return {}
+        return _moved([], [], [])
     status = facts.units.columns["status"].view()
     graph = facts.support()
     room = len(facts)
@@ -53,19 +58,20 @@ def spread(
     seeds = np.concatenate([doubted, np.array(looked, np.int32)])
     rose = rise(status, graph, _array(risen), frozen(seeds), standing, support)
     standing = standing[:rose]
-    moved = {
-        unit: Moved(ACTIVE, OUTDATED, cause)
-        for unit, cause in zip(doubted.tolist(), doubt[:count].tolist(), strict=True)
-    }
-    for unit, cause in zip(standing.tolist(), support[:rose].tolist(), strict=True):
-        if moved.pop(unit, None) is None:
-            moved[unit] = Moved(OUTDATED, ACTIVE, cause)
+    fell = status[doubted] == OUTDATED
+    rose_anew = ~np.isin(standing, doubted)
     status[standing] = OUTDATED
     status[doubted] = ACTIVE
-    return moved
+    units = np.concatenate([doubted[fell], standing[rose_anew]])
+    after = np.repeat(np.array([OUTDATED, ACTIVE], np.uint8), [fell.sum(), rose_anew.sum()])
+    return Moved(units, after, np.concatenate([doubt[:count][fell], support[:rose][rose_anew]]))
 
 
-def _array(units: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+def _moved(units: Sequence[int], after: Sequence[int], cause: Sequence[int]) -> Moved:
+    return Moved(np.array(units, np.int32), np.array(after, np.uint8), np.array(cause, np.int32))
+
+
+def _array(units: Iterable[int]) -> IntArray:
     return frozen(np.array(list(units), np.int32))
 
 
@@ -75,15 +81,15 @@ def _nearby(
     risen: Sequence[int],
     looked: Sequence[int],
     reach: Set[int],
-) -> dict[int, Moved]:
+) -> Moved:
     """As the paper has it: direct dependents alone, each by whether its support still holds."""
     status = facts.units["status"]
-    moved = {unit: Moved(OUTDATED, ACTIVE, -1) for unit in looked if facts.supported(unit)}
+    moved = {unit: (ACTIVE, -1) for unit in looked if facts.supported(unit)}
     for cause in (*fallen, *risen):
         for unit in facts.dependents(cause).tolist():
             before = int(status[unit])
             if unit in reach and before in (ACTIVE, OUTDATED) and unit not in moved:
                 after = ACTIVE if facts.supported(unit) else OUTDATED
                 if after != before:
-                    moved[unit] = Moved(before, after, cause)
-    return moved
+                    moved[unit] = after, cause
+    return _moved(list(moved), [after for after, _ in moved.values()], [cause for _, cause in moved.values()])

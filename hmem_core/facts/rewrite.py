@@ -48,6 +48,7 @@ _MANY = [place for place, policy in enumerate(POLICIES) if policy == "many"]
 MANY_FOUND = len(POLICIES) - 1
 """The policy of a relation of which several values were told as true at once."""
 
+_REASON = {reason: place for place, reason in enumerate(REASONS)}
 _STANDING = (ACTIVE, SUPERSEDED, PENDING, OUTDATED)
 _RANK = {ACTIVE: 0, OUTDATED: 1, PENDING: 2, SUPERSEDED: 3, RETRACTED: 4}
 
@@ -106,7 +107,10 @@ class Planner:
         self._seq = seq
         self._unpack = unpack
         self._entry = FactsRewritten(recorded=recorded)
-        self._weakened: set[int] = set()
+        self._weakened: set[int] = set()  # units some telling of which counts no longer
+        self._retold: set[int] = (
+            set()
+        )  # units whose tellings have changed: each gets a change, if only to date it
         self._before: dict[int, _Now] = {}
         self._why: dict[int, str] = {}
 
@@ -309,14 +313,12 @@ class Planner:
         self.facts.units.set(unit, **values)
 
     def _now(self, unit: int) -> _Now:
-        units = self.facts.units
-        return _Now(
-            int(units["status"][unit]),
-            int(units["valid_from"][unit]),
-            int(units["valid_to"][unit]),
-            float(units["confidence"][unit]),
-            int(units["by"][unit]),
-        )
+        return self._all_now([unit])[0]
+
+    def _all_now(self, units: Sequence[int]) -> list[_Now]:
+        rows = np.array(units, np.int64)
+        columns = [self.facts.units[name][rows].tolist() for name in _Now._fields]
+        return [_Now._make(values) for values in zip(*columns, strict=True)]
 
     def _tellings(self, unit: int) -> list[int]:
         """Those that count."""
@@ -325,6 +327,7 @@ class Planner:
 
     def _refresh(self, unit: int, why: str) -> None:
         """Interval, confidence and standing of a unit as its tellings have them."""
+        self._retold.add(unit)
         told = self._tellings(unit)
         if not told:
             self._change(unit, why, status=RETRACTED, by=-1)
@@ -404,10 +407,10 @@ class Planner:
         if self.options.strategy == "coordinated":
             self._cascade()
         made = []
-        for unit, before in self._before.items():
-            now = self._now(unit)
-            if now != before or unit == self.told:
-                why = REASONS.index(self._reason(unit, now, before))
+        nows = self._all_now(list(self._before))
+        for (unit, before), now in zip(self._before.items(), nows, strict=True):
+            if now != before or unit in self._retold:
+                why = _REASON[self._reason(unit, now, before)]
                 made.append(UnitChange(unit, *now[:4], why, now.by))
         return tuple(made)
 
@@ -435,12 +438,12 @@ class Planner:
         risen = [unit for unit, active in was.items() if not active and status[unit] == ACTIVE]
         looked = [unit for unit in was if status[unit] == OUTDATED]
         reach = None if self.region is None else self.region.units
-        for unit, moved in spread(self.facts, fallen, risen, looked, reach).items():
-            self._before.setdefault(unit, self._now(unit)._replace(status=moved.before))
-            if unit not in was:
-                fell = moved.after == OUTDATED
-                self._why[unit] = "its support fell" if fell else "its support was restored"
-            units.set(unit, status=moved.after, by=moved.cause if moved.after == OUTDATED else -1)
+        moved = spread(self.facts, fallen, risen, looked, reach)
+        others = [unit for unit in moved.units.tolist() if unit not in was]
+        self._before.update(zip(others, self._all_now(others), strict=True))
+        units.set(moved.units, status=moved.after, by=np.where(moved.after == OUTDATED, moved.cause, -1))
+        for unit in others:
+            self._why[unit] = "its support fell" if status[unit] == OUTDATED else "its support was restored"
         for unit in was:
             if status[unit] == ACTIVE:
                 units.set(unit, by=-1)

@@ -177,7 +177,7 @@ def rewrite(facts: FactColumns, seq: int, explain: Any = None, *, new: bool = Tr
         if before is not None and before.status != "active" == after.status:
             sorted_by["restored"].append(row)
         if after.why == "contradicts, and is not newer" and after.by is not None:
-            conflicts.append(Contradiction(row, _holder(facts, after.by)))
+            conflicts.append(Contradiction(row, _holder(facts, after.by, seq)))
     told = {int(facts.tellings["unit"][telling]) for telling in facts.tellings_of(seq)}
     return Rewrite(
         seq=seq,
@@ -208,13 +208,15 @@ def earlier(facts: FactColumns, seq: Any) -> Rewrite:
     return rewrite(facts, int(seq), new=False)
 
 
-def _holder(facts: FactColumns, row: int) -> int:
-    """The unit that took the place of the one in `row`, of that one, and so on."""
-    units = facts.units
+def _holder(facts: FactColumns, row: int, seq: int) -> int:
+    """The unit that had, by an entry, taken the place of the one in `row`, of that one, and so on."""
     seen = {row}
-    while units["status"][row] == SUPERSEDED and units["by"][row] >= 0 and units["by"][row] not in seen:
-        row = int(units["by"][row])
-        seen.add(row)
+    while (change := facts.change_at(row, seq)) >= 0 and facts.changes["status"][change] == SUPERSEDED:
+        by = int(facts.changes["by"][change])
+        if by < 0 or by in seen:
+            break
+        seen.add(by)
+        row = by
     return row
 
 

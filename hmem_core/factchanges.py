@@ -146,11 +146,11 @@ def add_facts(
                 naming = _Naming(columns, vectors)
                 draft = _draft(columns, fact, naming, told)
                 found = _is_several(columns, draft, fact, many)
-                entry = planner.tell(draft, naming.new, many=found, key=key, part=part)
+                entry = planner.tell(draft, naming.new, many=found, key=key, part=part, explain=explain)
                 if entry is not None:
                     entries.append(entry)
                 unit = planner.told
-                shown = planner.region if explain else None
+                shown = planner.located if explain else None
                 done.append(_Done(state.seq if entry is None else seq, unit, entry is not None, shown))
             told[id(given)] = done[-1].unit
         return entries

@@ -141,7 +141,8 @@ class Members:
     """For each row a tuple of integers that is written once: offsets and members.
 
     Args:
-        batch: what `batch` wrote earlier: the members and, in a second column of lists, nothing else.
+        ends: of each row, where its members end.
+        members: those of all rows, one after the other.
     """
 
     __slots__ = ("_ends", "_members")

@@ -102,6 +102,8 @@ class Planner:
         self.facts = facts
         self.options = options
         self.region: Region | None = None
+        """What the rewrite is bound to; None for no bounds."""
+        self.located: Region | None = None
         self.told = -1
         """The unit that was told."""
         self._seq = seq
@@ -124,14 +126,16 @@ class Planner:
         many: bool = False,
         key: str | None = None,
         part: int = 0,
+        explain: bool = False,
     ) -> FactsRewritten | None:
         """The rewrite that an assertion makes; None if the same turns told the same already.
 
         Args:
             names: those of the draft's codes that are new.
             many: the relation has several values at a time, as the draft's fellows show.
+            explain: fill `located`, even where the rewrite is not bound to it.
         """
-        self._locate(draft)
+        self._locate(draft, explain)
         group = self._rivals(draft.subject, draft.relation, draft.contexts, [*_STANDING, RETRACTED])
         match = self._match(draft, group)
         unit = self.told = len(self.facts) if match is None else match
@@ -164,14 +168,17 @@ class Planner:
             self._arrange(unit)
         return self._finish()
 
-    def _locate(self, draft: Draft) -> None:
-        if self.options.cascade == "path" and self.options.strategy == "coordinated":
-            known = len(self.facts.names)
-            slots = [code if code < known else -1 for code in draft[:4]]
-            contexts = tuple(code for code in draft.contexts if code < known)
-            now = self._entry.recorded if draft.valid_from == OPEN_START else draft.valid_from
-            wanted = Temporary(slots[0], slots[1], slots[2], slots[3], contexts)
-            self.region = localise(self.facts, [wanted], now, self.options)
+    def _locate(self, draft: Draft, explain: bool) -> None:
+        bounded = self.options.cascade == "path" and self.options.strategy == "coordinated"
+        if not bounded and not explain:
+            return
+        known = len(self.facts.names)
+        slots = [code if code < known else -1 for code in draft[:4]]
+        contexts = tuple(code for code in draft.contexts if code < known)
+        now = self._entry.recorded if draft.valid_from == OPEN_START else draft.valid_from
+        wanted = Temporary(slots[0], slots[1], slots[2], slots[3], contexts)
+        self.located = localise(self.facts, [wanted], now, self.options)
+        self.region = self.located if bounded else None
 
     def _rivals(
         self, subject: int, relation: int, contexts: Iterable[int], statuses: Sequence[int] = _STANDING

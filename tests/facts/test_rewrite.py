@@ -316,6 +316,15 @@ def test_the_relation_level_baseline_looks_at_neither_time_nor_context() -> None
     assert lives(memory, "Faro", context="in summer").superseded == (0,)
 
 
+def test_explain_shows_where_the_rewrite_looked_and_changes_nothing(memory: hmem.Memory) -> None:
+    home = lives(memory, "Porto", category="residence")
+    memory.facts.add("Ann", "commutes by", "tram", because=home)
+    moved = lives(memory, "Faro", category="residence", valid_from="2026-02-01", explain=True)
+    assert moved.explain.units == {0, 1}
+    assert (moved.superseded, moved.outdated) == ((0,), (1,))
+    assert lives(memory, "Lagos").explain is None
+
+
 # -- random histories --------------------------------------------------------------------------------
 
 assertions = st.fixed_dictionaries(

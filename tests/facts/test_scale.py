@@ -71,7 +71,7 @@ def test_what_a_rewrite_touches_does_not_grow_with_the_store(touched: list[int],
 
 def test_a_million_units_and_a_chain_of_a_hundred_thousand() -> None:
     units, chain = 1_000_000, 100_000
-    facts = graph(units, chain)
+    facts = graph(units, chain, per_subject=100)
     entry = told_anew(facts)
     assert len(entry.changes) == chain + 2
     assert (facts.units["status"] == ACTIVE).all(), "planning leaves no trace"

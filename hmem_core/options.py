@@ -84,6 +84,10 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """BM25: how much the length of a turn counts."""
     lateral: tuple[float, ...] = (0.5, 0.25)
     """What a turn lends the turns 1, 2, … before and after it in its session (ours)."""
+    answer: float = 0.3
+    """Of a question's score, what the next turn of its session gets beside that (ours)."""
+    session: float = 0.3
+    """Of the best score in a session, what each of its turns gets (ours)."""
     policy: Policy = "top-down"
     """Which way relevance moves through the segment tree."""
     decay: float = 0.5
@@ -100,7 +104,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         policies = ("none", "top-down", "bottom-up")
         _check(self.policy in policies, "policy", self.policy, f"one of {', '.join(policies)}")
-        for name in ("dense", "lexical", "tree", "k1", "decay"):
+        for name in ("dense", "lexical", "answer", "session", "tree", "k1", "decay"):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
         _check(0 <= self.b <= 1, "b", self.b, "from 0 to 1")

@@ -18,7 +18,18 @@ from hmem_kernels import frozen
 from hmem_kernels.propagate import propagate_along
 from hmem_kernels.select import add_standardised
 
-__all__ = ["Signals", "cosines", "dense", "inherited", "lateral", "lexical", "standardised", "words"]
+__all__ = [
+    "Signals",
+    "answers",
+    "cosines",
+    "dense",
+    "inherited",
+    "lateral",
+    "lexical",
+    "session",
+    "standardised",
+    "words",
+]
 
 FloatArray = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
@@ -68,6 +79,28 @@ def lateral(view: View, scores: FloatArray, options: ReadingOptions) -> FloatArr
         propagate_along(frozen(scores[np.newaxis]), frozen(link), _NO_HEIGHTS, weights, lent)
     result: FloatArray = lent[0]
     return result
+
+
+def answers(view: View, scores: FloatArray, options: ReadingOptions) -> FloatArray:
+    """What a turn that answers a question gets of the question's score: words that are asked about stand in
+    the question, and what is wanted in the turn after it (ours)."""
+    narrow = view.narrow
+    before = narrow["previous"]
+    asked = (before >= 0) & (narrow["asks"][before] == 1)
+    return np.where(asked, np.float32(options.answer) * scores[before], np.float32(0))
+
+
+def session(view: View, scores: FloatArray, allowed: Mask, options: ReadingOptions) -> FloatArray:
+    """What a turn gets of the best score in its session (ours). A turn without one is a session by itself."""
+    found = scores.copy()
+    codes = view.narrow["session"]
+    within = np.flatnonzero((codes >= 0) & (allowed == 1))
+    if within.size:
+        best = np.full(int(codes.max()) + 1, -np.inf, np.float32)
+        np.maximum.at(best, codes[within], scores[within])
+        found[within] = best[codes[within]]
+    found *= np.float32(options.session)
+    return found
 
 
 def inherited(view: View, scores: FloatArray, allowed: Mask, options: ReadingOptions) -> FloatArray:

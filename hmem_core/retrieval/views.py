@@ -63,14 +63,17 @@ def lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpt
 
 
 def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
-    """Turns by all signals together: embeddings and words, what neighbours in the session lend, and what is
-    inherited from the segments of the tree."""
+    """Turns by all signals together: embeddings and words, what neighbours in the session lend, above all a
+    question the turn that answers it, how good the session is, and what is inherited from the segments of
+    the tree."""
     columns = {
         "dense": signals.dense(view, query.vector, allowed, options),
         "lexical": signals.lexical(view, query.text, allowed, options),
     }
     own = columns["dense"] + columns["lexical"]
     columns["lateral"] = signals.lateral(view, own, options)
+    columns["answer"] = signals.answers(view, own, options)
+    columns["session"] = signals.session(view, own, allowed, options)
     columns["tree"] = signals.inherited(view, own, allowed, options)
     total: FloatArray = np.add.reduce(list(columns.values()))
     return [

@@ -246,7 +246,7 @@ def test_get_shows_a_turn_whole(filled: Run) -> None:
 
 def test_search_explains_every_view_in_parts_that_add_up(filled: Run) -> None:
     for view, signals in [
-        ("fused", {"dense", "lexical", "lateral", "tree"}),
+        ("fused", {"dense", "lexical", "lateral", "answer", "session", "tree"}),
         ("dense", {"dense"}),
         ("lexical", {"lexical"}),
         ("time", {"centroid", "top-down"}),

@@ -21,7 +21,14 @@ def filled(turns: list[tuple[str, int]], **options: object) -> hmem.Memory:
 
 
 conversations = st.lists(
-    st.tuples(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), st.integers(0, 2)),
+    st.tuples(
+        st.builds(
+            lambda words, end: " ".join(words) + end,
+            st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+            st.sampled_from(["", "", "?"]),
+        ),
+        st.integers(0, 2),
+    ),
     min_size=1,
     max_size=30,
 )
@@ -53,7 +60,7 @@ def test_what_every_view_promises(turns: list, view: str, k: int, data: st.DataO
 @given(conversations)
 def test_fused_is_the_sum_of_what_it_says(turns: list) -> None:
     """The signals written out with plain loops."""
-    options = hmem.ReadingOptions(lateral=(0.5, 0.25), tree=0.0)
+    options = hmem.ReadingOptions(lateral=(0.5, 0.25), answer=0.4, session=0.2, tree=0.0)
     query = "apple cheese"
     with filled(turns) as memory:
         fused = {hit.turns[0]: hit for hit in memory.search(query, 99, explain=True, reading=options)}
@@ -73,6 +80,9 @@ def test_fused_is_the_sum_of_what_it_says(turns: list) -> None:
             for neighbour in (place - distance, place + distance):
                 if 0 <= neighbour < len(same):
                     lent += weight * own[same[neighbour]]
+        if place and turns[same[place - 1]][0].endswith("?"):
+            lent += 0.4 * own[same[place - 1]]
+        lent += 0.2 * max(own[other] for other in same)
         assert fused[row].score == pytest.approx(own[row] + lent, abs=1e-3)
 
 
@@ -100,6 +110,40 @@ def test_turns_inherit_the_mean_odds_of_their_segments(
             ]
             inherited += decay * np.log(np.mean(odds))
         assert parts["tree"] == pytest.approx(0.5 * inherited, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("Where to?", True),
+        ("Where to? 😊", True),
+        ('She asked: "where?")', True),
+        ("Where? I do not know.", False),
+        ("どこですか？", True),
+        ("إلى أين؟", True),
+        ("nowhere", False),
+        ("?", True),
+        ("?" * 100_000 + "x", False),
+    ],
+)
+def test_a_turn_asks_if_it_ends_with_a_question(text: str, asks: bool) -> None:
+    with open_memory() as memory:
+        memory.add([text, "Porto, I think"], session="s")
+        signals = {
+            hit.turns[0]: hit.signals for hit in memory.search("where in Porto", explain=True) if hit.signals
+        }
+    assert bool(signals[1]["answer"]) is asks
+    assert not signals[0]["answer"]
+
+
+def test_a_turn_without_a_session_is_one_by_itself() -> None:
+    with open_memory() as memory:
+        memory.add(["the boat", "the harbour"], session="s")
+        memory.add(["the boat", "the harbour"])
+        reading = hmem.ReadingOptions(lateral=(), tree=0, session=1)
+        parts = {hit.turns[0]: hit.signals for hit in memory.search("boat", explain=True, reading=reading)}
+    assert parts[0]["session"] == parts[1]["session"] == parts[2]["session"]
+    assert parts[3]["session"] == pytest.approx(parts[3]["dense"] + parts[3]["lexical"], abs=1e-5)
 
 
 def test_what_the_tree_lends_stays_finite_with_weights_of_any_size() -> None:
@@ -180,6 +224,8 @@ def test_the_language_of_a_memory_is_chosen_once(tmp_path) -> None:
         (hmem.ReadingOptions, {"dense": 0, "lexical": 0}),
         (hmem.ReadingOptions, {"b": 1.5}),
         (hmem.ReadingOptions, {"horizon": 65}),
+        (hmem.ReadingOptions, {"answer": -0.1}),
+        (hmem.ReadingOptions, {"session": float("nan")}),
         (hmem.ReadingOptions, {"lateral": (-1.0,)}),
         (hmem.SegmentOptions, {"tau": (0.1, 0.2)}),
         (hmem.SegmentOptions, {"tau": ()}),

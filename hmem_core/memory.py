@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -216,7 +216,7 @@ class Memory:
     def search(
         self,
         query: str,
-        k: int = 8,
+        k: int | Literal["auto"] = 8,
         *,
         view: str = "fused",
         between: Between | None = None,
@@ -229,7 +229,8 @@ class Memory:
 
         Args:
             query: a question or statement, of any length.
-            k: how many turns at most.
+            k: how many turns at most; ``"auto"``: those that stand out from the rest, 16 at most
+                (`ReadingOptions.enough`).
             view: how turns are ranked: ``"fused"``, all signals together; ``"dense"``, the cosine of
                 embeddings alone; ``"lexical"``, BM25 alone; ``"time"``, the segment tree alone, whose
                 evidence may be segments of several turns.

@@ -100,14 +100,24 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight, in the fused view, of what a turn inherits from the segments above it; a segment's score is the
     logarithm of the mean odds of its turns, whose dense and lexical parts together are their log-odds (ours).
     Of policies, only ``"top-down"`` gives turns something."""
+    diversity: float = 0.5
+    """Fused: what a turn's likeness (cosine) to one that is shown already costs it when turns are selected.
+    They are shown in the order of their scores."""
+    fold: bool = True
+    """Fused: show a turn once, if its speaker said the same words in several; see `Evidence.repeats`."""
+    enough: float = 0.4
+    """``k="auto"``: turns are shown whose score rises above the 32nd best by at least this share of what the
+    best one's does; 16 at most (ours)."""
 
     def __post_init__(self) -> None:
         policies = ("none", "top-down", "bottom-up")
         _check(self.policy in policies, "policy", self.policy, f"one of {', '.join(policies)}")
-        for name in ("dense", "lexical", "answer", "session", "tree", "k1", "decay"):
+        for name in ("dense", "lexical", "answer", "session", "tree", "k1", "decay", "diversity"):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
-        _check(0 <= self.b <= 1, "b", self.b, "from 0 to 1")
+        for name in ("b", "enough"):
+            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
+        _check(isinstance(self.fold, bool), "fold", self.fold, "True or False")
         _check(isinstance(self.horizon, int) and 0 <= self.horizon <= 64, "horizon", self.horizon, "0 to 64")
         fine = isinstance(self.lateral, tuple) and len(self.lateral) <= 64
         _check(fine and all(0 <= w < 1e6 for w in self.lateral), "lateral", self.lateral, "numbers from 0")

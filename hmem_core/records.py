@@ -110,6 +110,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """First and last turn id, both included."""
     turns: tuple[int, ...]
     """Ids of the turns this rests on."""
+    repeats: tuple[int, ...] = ()
+    """Ids of turns that rank lower, in which the same speaker says the same words: they are not shown, and do
+    not count in `k`."""
     at: datetime
     role: str
     speaker: str | None = None

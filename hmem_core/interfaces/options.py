@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -31,6 +31,7 @@ __all__ = [
     "Where",
     "as_of",
     "conditions",
+    "count",
     "interval",
     "stdin_text",
     "values",
@@ -174,6 +175,20 @@ def interval(
 def as_of(value: str | None) -> int | str | None:
     """Digits alone are a sequence number, anything else is a time."""
     return int(value) if value is not None and value.isdecimal() else value
+
+
+def count(value: str) -> int | Literal["auto"]:
+    """The argument ``k=``.
+
+    Raises:
+        InvalidInput: it is neither a whole number nor "auto".
+    """
+    if value == "auto":
+        return "auto"
+    try:
+        return int(value)
+    except ValueError:
+        raise InvalidInput(f"-k {value!r} must be a whole number from 1, or auto") from None
 
 
 def conditions(given: Sequence[str] | None) -> dict[str, Any] | None:

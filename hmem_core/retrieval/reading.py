@@ -74,6 +74,7 @@ def evidence(view: View, hit: Hit, *, explain: bool) -> Evidence | None:
         score=hit.score,
         span=(first.id, turns[-1].id),
         turns=tuple(one.id for one in turns),
+        repeats=hit.repeats,
         at=first.at,
         role=first.role,
         speaker=speakers.pop() if len(speakers) == 1 else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -14,7 +15,7 @@ from hmem_core.errors import InvalidInput
 from hmem_core.messages import clean
 from hmem_core.options import ReadingOptions
 from hmem_core.records import Evidence
-from hmem_core.retrieval import filters, reading
+from hmem_core.retrieval import filters, reading, selection
 from hmem_core.retrieval.views import VIEWS, Query
 from hmem_core.state import View
 from hmem_core.times import TimeLike
@@ -28,7 +29,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked for."""
 
     query: str
-    k: int = 8
+    k: int | Literal["auto"] = 8
     view: str = "fused"
     between: tuple[TimeLike | None, TimeLike | None] | None = None
     where: filters.Where | None = None
@@ -41,12 +42,13 @@ def check(request: Request) -> None:
     """Refuse a request that has no answer.
 
     Raises:
-        InvalidInput: an empty query, a `k` that is not a positive integer, or an unknown view.
+        InvalidInput: an empty query, a `k` that is neither a positive integer nor "auto", or an unknown view.
     """
     if not isinstance(request.query, str) or not request.query.strip():
         raise InvalidInput(f"query={request.query!r} has no text; ask in words, or list turns with turns()")
-    if isinstance(request.k, bool) or not isinstance(request.k, int) or request.k < 1:
-        raise InvalidInput(f"k={request.k!r} must be a whole number from 1")
+    number = isinstance(request.k, int) and not isinstance(request.k, bool)
+    if request.k != "auto" and not (number and request.k >= 1):
+        raise InvalidInput(f"k={request.k!r} must be a whole number from 1, or 'auto'")
     if request.view not in VIEWS:
         raise InvalidInput(f"view={request.view!r} is not known; the views are {', '.join(sorted(VIEWS))}")
 
@@ -54,7 +56,7 @@ def check(request: Request) -> None:
 def search(
     request: Request, read: Callable[[bool], View], tz: dt.tzinfo, options: ReadingOptions
 ) -> Program[list[Evidence]]:
-    """Find at most ``request.k`` turns, best first.
+    """Find at most ``request.k`` turns, best first; with ``k="auto"`` as many as stand out.
 
     Args:
         read: gives the view once the query is embedded; with the segment tree if its argument is true.
@@ -67,8 +69,12 @@ def search(
     view = read(ranker.tree)
     allowed = filters.mask(view, tz, between=request.between, where=request.where, as_of=request.as_of)
     chosen = request.reading or options
+    k = selection.REACH if request.k == "auto" else request.k
+    hits = ranker.rank(view, Query(query, vectors[0]), k, allowed, chosen)
+    if request.k == "auto":
+        hits = hits[: selection.enough([hit.score for hit in hits], chosen.enough)]
     found = []
-    for hit in ranker.rank(view, Query(query, vectors[0]), request.k, allowed, chosen):
+    for hit in hits:
         piece = reading.evidence(view, hit, explain=request.explain)
         if piece is not None:
             found.append(piece)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hmem_core.columns.scanning import best_rows, top_k
 from hmem_core.options import ReadingOptions
-from hmem_core.retrieval import signals
+from hmem_core.retrieval import selection, signals
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
 from hmem_kernels import frozen
@@ -37,6 +37,8 @@ class Hit(NamedTuple):
     score: float
     signals: dict[str, float]
     """The parts that add up to the score."""
+    repeats: tuple[int, ...] = ()
+    """Rows that say the same and are not shown."""
 
 
 class Ranker(NamedTuple):
@@ -76,9 +78,15 @@ def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptio
     columns["session"] = signals.session(view, own, allowed, options)
     columns["tree"] = signals.inherited(view, own, allowed, options)
     total: FloatArray = np.add.reduce(list(columns.values()))
+    ranked = best_rows(total, selection.pool(k), allowed)
+    folds = [selection.Fold(row, ()) for row in ranked.tolist()]
+    if options.fold:
+        folds = selection.folded(view.text, view.narrow["speaker"], ranked)
+    rows = np.array([fold.row for fold in folds], np.int64)
+    chosen = selection.varied(view.vectors, rows, total[rows], k, options.diversity)
     return [
-        _turn(int(row), {name: float(column[row]) for name, column in columns.items()})
-        for row in best_rows(total, k, allowed)
+        _turn(row, {name: float(column[row]) for name, column in columns.items()}, repeats)
+        for row, repeats in (folds[place] for place in chosen)
     ]
 
 
@@ -118,8 +126,8 @@ def time(view: View, query: Query, k: int, allowed: Mask, options: ReadingOption
     return hits
 
 
-def _turn(row: int, parts: dict[str, float]) -> Hit:
-    return Hit((row, row), (row,), sum(parts.values()), parts)
+def _turn(row: int, parts: dict[str, float], repeats: tuple[int, ...] = ()) -> Hit:
+    return Hit((row, row), (row,), sum(parts.values()), parts, repeats)
 
 
 VIEWS = {

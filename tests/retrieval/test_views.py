@@ -39,7 +39,7 @@ conversations = st.lists(
 def test_what_every_view_promises(turns: list, view: str, k: int, data: st.DataObject) -> None:
     policy = data.draw(st.sampled_from(["none", "top-down", "bottom-up"]))
     session = data.draw(st.sampled_from([None, "s0", "s1"]))
-    reading = hmem.ReadingOptions(policy=policy, horizon=2, tree=0.5)
+    reading = hmem.ReadingOptions(policy=policy, horizon=2, tree=0.5, fold=False)
     where = {} if session is None else {"session": session}
     with filled(turns) as memory:
         allowed = {turn.id for turn in memory.turns(where=where)}
@@ -60,7 +60,7 @@ def test_what_every_view_promises(turns: list, view: str, k: int, data: st.DataO
 @given(conversations)
 def test_fused_is_the_sum_of_what_it_says(turns: list) -> None:
     """The signals written out with plain loops."""
-    options = hmem.ReadingOptions(lateral=(0.5, 0.25), answer=0.4, session=0.2, tree=0.0)
+    options = hmem.ReadingOptions(lateral=(0.5, 0.25), answer=0.4, session=0.2, tree=0.0, fold=False)
     query = "apple cheese"
     with filled(turns) as memory:
         fused = {hit.turns[0]: hit for hit in memory.search(query, 99, explain=True, reading=options)}
@@ -92,7 +92,7 @@ def test_turns_inherit_the_mean_odds_of_their_segments(
     turns: list, session: str | None, forgotten: set[int]
 ) -> None:
     """What the tree lends, written out with plain loops; turns filtered out or forgotten lend nothing."""
-    options = hmem.ReadingOptions(tree=0.5, decay=0.5, horizon=2)
+    options = hmem.ReadingOptions(tree=0.5, decay=0.5, horizon=2, fold=False)
     where = {} if session is None else {"session": session}
     with filled(turns) as memory:
         memory.forget(turn for turn in forgotten if turn < len(turns))
@@ -140,7 +140,7 @@ def test_a_turn_without_a_session_is_one_by_itself() -> None:
     with open_memory() as memory:
         memory.add(["the boat", "the harbour"], session="s")
         memory.add(["the boat", "the harbour"])
-        reading = hmem.ReadingOptions(lateral=(), tree=0, session=1)
+        reading = hmem.ReadingOptions(lateral=(), tree=0, session=1, fold=False)
         parts = {hit.turns[0]: hit.signals for hit in memory.search("boat", explain=True, reading=reading)}
     assert parts[0]["session"] == parts[1]["session"] == parts[2]["session"]
     assert parts[3]["session"] == pytest.approx(parts[3]["dense"] + parts[3]["lexical"], abs=1e-5)
@@ -148,7 +148,7 @@ def test_a_turn_without_a_session_is_one_by_itself() -> None:
 
 def test_what_the_tree_lends_stays_finite_with_weights_of_any_size() -> None:
     with filled([("apple", 0), ("bread", 0), ("cheese", 0), ("apple cheese", 1)] * 5) as memory:
-        reading = hmem.ReadingOptions(dense=9e5, lexical=9e5)
+        reading = hmem.ReadingOptions(dense=9e5, lexical=9e5, fold=False)
         found = memory.search("apple", 20, explain=True, reading=reading)
         assert len(found) == 20
         assert all(np.isfinite(hit.score) for hit in found)
@@ -226,6 +226,9 @@ def test_the_language_of_a_memory_is_chosen_once(tmp_path) -> None:
         (hmem.ReadingOptions, {"horizon": 65}),
         (hmem.ReadingOptions, {"answer": -0.1}),
         (hmem.ReadingOptions, {"session": float("nan")}),
+        (hmem.ReadingOptions, {"enough": 1.5}),
+        (hmem.ReadingOptions, {"fold": 1}),
+        (hmem.ReadingOptions, {"diversity": -1}),
         (hmem.ReadingOptions, {"lateral": (-1.0,)}),
         (hmem.SegmentOptions, {"tau": (0.1, 0.2)}),
         (hmem.SegmentOptions, {"tau": ()}),

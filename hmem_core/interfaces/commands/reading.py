@@ -31,7 +31,7 @@ _NOTHING = "nothing found: no turn passes the filters, or there is none at all"
 
 def search(
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="A question; - to read stdin.")] = None,
-    k: Annotated[int, typer.Option("-k", help="Hits at most.")] = 8,
+    k: Annotated[str, typer.Option("-k", help="Turns at most, or auto.")] = "8",
     explain: Annotated[bool, typer.Option("--explain", help="Show what makes up each score.")] = False,
     view: View = "fused",
     between: Between = None,
@@ -54,7 +54,13 @@ def search(
     period, filters = options.interval(between, since, until), options.conditions(where)
     with open_memory(memory, encoder, tz) as opened:
         hits = opened.search(
-            query, k, view=view, between=period, where=filters, as_of=options.as_of(as_of), explain=explain
+            query,
+            options.count(k),
+            view=view,
+            between=period,
+            where=filters,
+            as_of=options.as_of(as_of),
+            explain=explain,
         )
     out.hits(hits)
     end(hits, _NOTHING)

@@ -43,10 +43,11 @@ class _Person(NamedTuple):
 class Roster:
     """Everyone who is known, to be found in texts.
 
-    Names are compared folded (case, accents, width). A name of several words is found whole, and by its
-    first word alone where no other name begins with that word; "Ann" is never found in "Anna". In scripts
-    without spaces a name is found anywhere, if it has two characters or more. A name that is also an English
-    function word ("Will") must be written with a capital, and not begin the text.
+    Names are compared folded (case, accents, width). A name of several words is found whole, and, if it is
+    written as people's names are, by the first of them alone where no other name begins with that word; "Ann"
+    is never found in "Anna". In scripts without spaces a name is found anywhere, if it has two characters or
+    more. A name that is also an English function word ("Will") must be written with a capital, and not begin
+    the text.
 
     Args:
         speakers: names by code; None for codes out of use.
@@ -74,15 +75,17 @@ class Roster:
         for person in people:
             whole.setdefault(_key(person.name), []).append(person)
         whole.pop((), None)
-        first: dict[str, set[tuple[str, ...]]] = {}
-        for key in whole:
-            first.setdefault(key[0], set()).add(key)
+        first: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+        for key, people in whole.items():
+            first.setdefault(_key(people[0].name.split()[0]), set()).add(key)
         phrases = {key: tuple(group) for key, group in whole.items()}
-        for word, keys in first.items():
-            key = next(iter(keys))
-            short = len(keys) == 1 and (word,) not in whole and len(word) > 1
-            if short and _capital(whole[key][0].name) and not UNSPACED.search(word) and word not in _FUNCTION:
-                phrases[word,] = tuple(whole[key])
+        for part, keys in first.items():
+            if len(keys) > 1 or not part or part in whole:
+                continue
+            people = whole[next(iter(keys))]
+            function = len(part) == 1 and (part[0] in _FUNCTION or len(part[0]) < 2)
+            if not function and _capital(people[0].name) and not UNSPACED.search(part[0]):
+                phrases[part] = tuple(people)
         for alias, name in (aliases or {}).items():
             if (key := _key(alias)) and _key(name) in whole:
                 phrases[key] = (*phrases.get(key, ()), *whole[_key(name)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from bench.quality import time_phrases
 
-DATA = Path(os.environ.get("HMEM_DATA", Path(__file__).parents[3] / "shared" / "data"))
 NOW = "2024-05-15T10:30:00"
 
 
@@ -74,9 +72,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.data
-def test_most_phrases_are_understood() -> None:
-    path = DATA / "time_phrases" / "query_analyzer_golden.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
+def test_most_phrases_are_understood(data_dir: Path) -> None:
+    path = data_dir / "time_phrases" / "query_analyzer_golden.json"
     report = time_phrases.measure(time_phrases.load(path), ("dev",), ("ours",))
     assert report["rows"][0]["exact"] > 0.9

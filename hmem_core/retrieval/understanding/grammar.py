@@ -104,6 +104,8 @@ class Parser(Relative):
         language = self._items[start].language
         while at < start and self._items[at].language not in ("en", language):
             at += 1  # a preposition of another language is a word of this one
+        while at + 1 < start and self._items[at].kind == self._items[at + 1].kind == "at":
+            at += 1  # of "for on Friday", the first belongs to something else
         if (pair := self._pair(at, first, ("to",))) is not None:
             return pair
         if self._kind(first[1]) == "onwards":

@@ -188,7 +188,9 @@ def _phrases(language: str) -> Iterator[tuple[str, Any, str]]:
         if (moved := _RELATIVE.fullmatch(found)) and moved[3] in _UNITS:
             sign = 1 if moved[1] else -1
             for phrase in phrases:
-                if len(phrase) < 4 and language not in OTHERS and not UNSPACED.search(phrase):
+                if UNSPACED.search(phrase) is None and (
+                    (len(phrase) < 4 and language not in OTHERS) or len(phrase.split()[-1]) == 1
+                ):
                     continue  # too short to be safe among so many languages
                 yield "relative", (moved[3], sign * int(moved[2])), phrase
     for unit in _UNITS:

@@ -16,6 +16,9 @@ _NEAR = re.compile(r"[\s,.'’()–—\-、，]{0,3}")
 _END = re.compile(r"\s*[?!.,;:)\"”。？！]|\s*$")
 _VERBS = {"may", "march", "spring", "fall"}
 
+_POINTED = {"month?", "weekday?", "number", "month"}
+"""Kinds after which a full stop need not end a sentence: "Jan. 5", "5. März"."""
+
 Point = tuple[Period, int] | None
 """A period, and one past the last item it was read from."""
 
@@ -42,8 +45,11 @@ class Reader:
         return self._items[at].kind if at < len(self._items) and self._near(at) else ""
 
     def _near(self, at: int) -> bool:
+        """Whether no sentence ends before the item at `at`."""
         gap = self._words[self._items[at].first].gap
-        return _NEAR.fullmatch(gap) is not None and "\n" not in gap
+        if _NEAR.fullmatch(gap) is None or "\n" in gap:
+            return False
+        return "." not in gap or (at > 0 and self._items[at - 1].kind in _POINTED)
 
     def _skip(self, at: int, *kinds: str) -> int:
         while self._kind(at) in (kinds or ("the",)):
@@ -113,13 +119,19 @@ class Reader:
 
     def _alone(self, at: int) -> bool:
         """Whether a bare month or season is one: names and verbs need a word that says so."""
+        item, text = self._items[at], self._text(at)
+        latin = not UNSPACED.search(text)
+        if item.language != "en" and latin and len(self._items) > 1:
+            # Outside English and German, months are not capitalised, but names such as Marco are.
+            owner = at + 1 < len(self._items) and self._text(at + 1) == "s"
+            if owner or (self._words[item.first].capital and not self._strong):
+                return False
         if self._strong or len(self._items) == 1:
             return True
-        text = self._text(at)
         if at and self._text(at - 1) in ("the", "this", "every") and self._near(at):
             return self._items[at].kind == "month" or self._led  # names have no article
         if text in self._names:
             return False
         if text in _VERBS or self._items[at].kind == "season":
-            return (self._led and text not in _VERBS) or bool(UNSPACED.search(text))
-        return self._items[at].language == "en" or len(text) > 4 or bool(UNSPACED.search(text))
+            return (self._led and text not in _VERBS) or not latin
+        return item.language == "en" or len(text) > 4 or not latin

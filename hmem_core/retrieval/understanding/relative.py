@@ -112,6 +112,8 @@ class Relative(Absolute):
                 return Period(start, clamped(DAYS[unit] * high + 1, start), unit), last
         if kind == "unit" and sign < 0 and (ending := self._last_of(after)):
             return ending
+        if item.language == "en" and kind and self._items[after].language != "en":
+            return None
         if kind in ("unit", "weekday", "weekday?", "month", "month?", "season", "part"):
             found = self._modified(sign, self._items[after], item.language == "en")
             last = after + 1

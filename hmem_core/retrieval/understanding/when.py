@@ -179,7 +179,7 @@ def _dated(text: str, order: Order, tz: dt.tzinfo) -> tuple[list[Word], dict[str
         elif word.start == inside[0]:
             name = f"{_MARK}{len(dates)}"
             dates[name] = inside[2]
-            merged.append(Word(name, inside[0], inside[1], word.gap))
+            merged.append(Word(name, inside[0], inside[1], word.gap, False))
     return merged, dates
 
 

@@ -30,6 +30,8 @@ class Word(NamedTuple):
     end: int
     gap: str
     """What stands between the word before and this one."""
+    capital: bool
+    """Whether it begins with a capital letter."""
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -51,6 +53,6 @@ def split(text: str, limit: int = LIMIT) -> list[Word]:
     for found in _WORD.finditer(text[:limit]):
         piece = found.group()
         folded = str(int(piece)).zfill(len(piece)) if piece.isdecimal() else fold(piece)
-        words.append(Word(folded, found.start(), found.end(), text[end : found.start()]))
+        words.append(Word(folded, found.start(), found.end(), text[end : found.start()], piece[0].isupper()))
         end = found.end()
     return words

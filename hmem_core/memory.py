@@ -277,6 +277,8 @@ class Memory:
     ) -> Program[Context]:
         """Evidence for `query`, packed for a prompt: chronological, dated, with ids, within a budget.
 
+        Beside it come turns that make others understandable, such as the question that one answers.
+
         Args:
             max_tokens: ``count(context.text)`` never exceeds it.
             count: counts tokens; the default estimates, leaning high, for any model.
@@ -296,7 +298,9 @@ class Memory:
             as_of=as_of,
         )
         found = yield from self._search(request)
-        return packing.pack(found, max_tokens, count, self._tz)
+        now = self._store.view()
+        allowed = filters.mask(now, self._tz, between=between, where=where, as_of=as_of)
+        return packing.pack(found, max_tokens, count, self._tz, reading.lead_ins(now, found, allowed))
 
     @property
     def segments(self) -> Segments:

@@ -86,8 +86,8 @@ def row(report: dict[str, Any], view: str, split: str = "all", category: object 
 
 def test_figures_are_those_worked_out_by_hand(run: Any) -> None:
     report, _ = run("--views", "lexical")
-    lines = [f"[{turn}] Mon 2023-05-08 13:56 Ann: {' '.join(['boat', *FILLERS[:turn]])}" for turn in range(7)]
-    tokens = estimate_tokens("\n".join(lines))
+    lines = [f"[{turn}] 13:56 Ann: {' '.join(['boat', *FILLERS[:turn]])}" for turn in range(7)]
+    tokens = estimate_tokens("\n".join(["Mon 2023-05-08, session_1", *lines]))
     precision = pytest.approx(1 / 7, abs=1e-4)
     assert row(report, "lexical", "dev") == {
         "view": "lexical",

@@ -217,7 +217,7 @@ def test_nothing_found_is_1_and_says_so(filled: Run, command: str) -> None:
 
 def test_context_prints_what_a_prompt_takes(filled: Run) -> None:
     text = filled("context", "kettle", "--max-tokens", "60", "--tz", "Asia/Tokyo").stdout
-    assert "[0] Thu 2026-01-01 19:00 Ann: the kettle whistles\n" in text
+    assert "Thu 2026-01-01, s1\n[0] 19:00 Ann: the kettle whistles\n" in text
     packed = documents(filled("context", "kettle", "--max-tokens", "60", "--json"))[0]
     assert packed["tokens"] <= 60
     tight = filled("context", "kettle", "--max-tokens", "1")

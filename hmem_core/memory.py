@@ -23,7 +23,7 @@ from hmem_core.errors import (
 )
 from hmem_core.messages import Message
 from hmem_core.methods import program
-from hmem_core.options import ReadingOptions, SegmentOptions
+from hmem_core.options import EventOptions, ReadingOptions, SegmentOptions
 from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
@@ -57,6 +57,7 @@ class Memory:
         encoder: Encoder,
         tz: Any,
         segments: SegmentOptions,
+        events: EventOptions,
         reading: ReadingOptions,
         driver: ThreadDriver | None,
     ) -> None:
@@ -64,6 +65,7 @@ class Memory:
         self._encoder = encoder
         self._tz = tz
         self._segment_options = segments
+        self._event_options = events
         self._reading_options = reading
         self._segments = Segments(lambda: store.view(tree=True))
         self._driver = driver
@@ -122,10 +124,11 @@ class Memory:
             role=role, speaker=speaker, session=session, at=at, key=key, metadata=metadata, system=system
         )
         drafts, skipped = messages.read_messages(content, defaults, self._tz)
-        options = self._segment_options
+        options, events = self._segment_options, self._event_options
         if self._driver is None:  # nothing asks a model that is not there
             options = msgspec.structs.replace(options, compatibility="cosine")
-        added = yield from write_turns(self._store, drafts, tuple(skipped), options)
+            events = msgspec.structs.replace(events, affiliation="cosine")
+        added = yield from write_turns(self._store, drafts, tuple(skipped), options, events)
         if self._driver is not None and added.new:
             yield from settling.catch_up(self._store, options)
         return added

@@ -37,19 +37,25 @@ def context_rows(turns: IntArray, live: npt.NDArray[np.uint8], previous: IntArra
     return rows
 
 
-def context_vectors(vectors: Sequence[FloatArray], rows: IntArray) -> FloatArray:
+def context_vectors(
+    vectors: Sequence[FloatArray], rows: IntArray, coming: FloatArray | None = None
+) -> FloatArray:
     """The contexts of turns, float32 of shape (turns, d).
 
     Args:
         vectors: the vector column, in blocks.
         rows: as of `context_rows`.
+        coming: vectors of turns that are about to be added, numbered on from those there are.
     """
+    known = sum(map(len, vectors))
     needed = np.unique(rows[rows >= 0]).astype(np.int64)
     block = len(vectors[0]) if len(vectors) > 1 else 1 << 62  # all but the last are full
-    dimension = vectors[0].shape[1] if vectors else 0
+    dimension = coming.shape[1] if coming is not None else vectors[0].shape[1] if vectors else 0
     gathered = np.empty((needed.size, dimension), np.float32)
-    for number in np.unique(needed // block).tolist():
-        here = needed // block == number
+    if coming is not None:
+        gathered[needed >= known] = coming[needed[needed >= known] - known]
+    for number in np.unique(needed[needed < known] // block).tolist():
+        here = (needed < known) & (needed // block == number)
         gathered[here] = vectors[number][needed[here] - number * block]
     place = np.where(rows >= 0, np.searchsorted(needed, rows), -1).astype(np.int32)
     out = np.empty((len(rows), dimension), np.float32)

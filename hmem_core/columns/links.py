@@ -88,7 +88,10 @@ class LinkColumns:
         "_earlier",
         "_indexed",
         "_latest",
+        "_newer",
+        "_newest",
         "_norm",
+        "_older",
         "_sums",
         "count",
         "event",
@@ -107,6 +110,9 @@ class LinkColumns:
         """Turns that are not forgotten and belong to no event yet."""
         self._latest = Growable(np.int32)  # the last link of each turn, -1 for none; derived, as what follows
         self._earlier = Growable(np.int32)  # for each link, the one before it of the same turn
+        self._newest = -1  # of events by their last link, a list linked both ways
+        self._newer = Growable(np.int32)
+        self._older = Growable(np.int32)
         self._sums = np.zeros((_FIRST_ROOM, dimension), np.float32)
         self._norm = np.zeros(_FIRST_ROOM, np.float32)
         self._by_turn = self._by_event = _EMPTY
@@ -162,6 +168,7 @@ class LinkColumns:
                 self.count += 1
                 self.last.append(0)
             self.last[event] = len(self.turn)
+            self._touch(event)
             self._chain(turn)
             self.turn.append(turn)
             self.event.append(event)
@@ -191,6 +198,32 @@ class LinkColumns:
             found.append(int(self.event[link]))
             link = int(self._earlier[link])
         return found
+
+    def recent(self, count: int) -> list[int]:
+        """At most so many events, those that got turns last, the latest first."""
+        found: list[int] = []
+        event = self._newest
+        while event >= 0 and len(found) < count:
+            found.append(event)
+            event = int(self._older[event])
+        return found
+
+    def _touch(self, event: int) -> None:
+        """Make `event` the newest."""
+        if event == self._newest:
+            return
+        if event == len(self._older):
+            self._older.append(-1)
+            self._newer.append(-1)
+        else:
+            newer, older = int(self._newer[event]), int(self._older[event])
+            self._older[newer] = older  # there is a newer one, as it is not the newest
+            if older >= 0:
+                self._newer[older] = newer
+        self._older[event], self._newer[event] = self._newest, -1
+        if self._newest >= 0:
+            self._newer[self._newest] = event
+        self._newest = event
 
     def _chain(self, turn: int) -> None:
         self._earlier.append(self._latest[turn])
@@ -262,6 +295,13 @@ class LinkColumns:
         columns._latest = Growable(np.int32, np.full(live.size, -1, np.int32))
         for turn in turns.tolist():
             columns._chain(turn)
+        by_age = np.argsort(columns.last.view())
+        columns._older = Growable(np.int32, np.full(columns.count, -1))
+        columns._newer = Growable(np.int32, np.full(columns.count, -1))
+        if columns.count:
+            columns._older.view()[by_age[1:]] = by_age[:-1]
+            columns._newer.view()[by_age[:-1]] = by_age[1:]
+            columns._newest = int(by_age[-1])
         columns.unlinked = set(np.flatnonzero((columns._latest.view() < 0) & (live == 1)).tolist())
         columns._index()
         return columns
@@ -275,6 +315,9 @@ class LinkColumns:
             "event sums": self.sums(),
             "event norm": self.norms(),
             "unlinked": sorted(self.unlinked),
+            "newest": self._newest,
+            "older events": self._older.view(),
+            "newer events": self._newer.view(),
             "latest links": self._latest.view(),
             "earlier links": self._earlier.view(),
         }

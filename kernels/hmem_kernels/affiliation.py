@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hmem_kernels._kernel import frozen, kernel
+from hmem_kernels._kernel import REORDER, frozen, kernel
 
-__all__ = ["add_contexts", "contexts"]
+__all__ = ["add_contexts", "affiliate", "contexts"]
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -25,9 +25,9 @@ def _context_examples() -> Iterator[tuple[Any, ...]]:
     weights = frozen(np.array([1, 0.5, 0.25], np.float32))
     vectors = np.arange(12, dtype=np.float32).reshape(4, 3)
     vectors[2] = 0
-    for place in ([[1, 0, -1], [3, 2, 1], [2, -1, -1], [-1, -1, -1]], np.empty((0, 3))):
+    for rows, place in ((4, [[1, 0, -1], [3, 2, 1], [2, -1, -1], [-1, -1, -1]]), (0, [[-1, -1, -1]])):
         places = frozen(np.array(place, np.int32))
-        yield frozen(vectors), places, weights, np.zeros((len(places), 3), np.float32)
+        yield frozen(vectors[:rows]), places, weights, np.zeros((len(places), 3), np.float32)
 
 
 @kernel(examples=_context_examples)
@@ -62,9 +62,9 @@ def contexts(vectors: FloatArray, place: IntArray, weights: FloatArray, out: Flo
 
 def _add_examples() -> Iterator[tuple[Any, ...]]:
     rows = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
-    for turns, events in (([0, 1, 1, 2], [0, 0, 1, 0]), ([], [])):
+    for n, turns, events in ((3, [0, 1, 1, 2], [0, 0, 1, 0]), (0, [], [])):
         which, event = (frozen(np.array(column, np.int32)) for column in (turns, events))
-        yield frozen(rows), which, event, np.zeros((2, 2), np.float32), np.zeros(2, np.float32)
+        yield frozen(rows[:n]), which, event, np.zeros((2, 2), np.float32), np.zeros(2, np.float32)
 
 
 @kernel(examples=_add_examples)
@@ -88,3 +88,116 @@ def add_contexts(
             total[k] += row[k]
             square += np.float64(total[k]) * np.float64(total[k])
         norm[e] = np.sqrt(square)
+
+
+@kernel(fastmath=REORDER)
+def _dot(a: FloatArray, b: FloatArray) -> np.float32:
+    total = np.float32(0.0)
+    for k in range(a.size):
+        total += a[k] * b[k]
+    return total
+
+
+@kernel
+def _touch(order: IntArray, held: int, slot: int) -> int:
+    """Move `slot` to the front of `order`, whose last entry falls out where it is full; returns how many
+    there are."""
+    place = 0
+    while place < held and order[place] != slot:
+        place += 1
+    if place == held:
+        if held < order.size:
+            held += 1
+        else:
+            place -= 1
+    for i in range(place, 0, -1):
+        order[i] = order[i - 1]
+    if order.size:
+        order[0] = slot
+    return held
+
+
+def _affiliate_examples() -> Iterator[tuple[Any, ...]]:
+    rows = np.array([[1, 0], [0.8, 0.6], [0, 1], [0, 0], [0.6, 0.8]], np.float32)
+    before = np.array([-1, 0, -1, 2, 1], np.int32)
+    for n in (5, 0):
+        known = np.full((n, 1), -1, np.int32)
+        known[3:] = 0
+        sums = np.zeros((n + 1, 2), np.float32)
+        sums[0] = 0.5
+        inputs = (rows[:n], np.full(n, 0.7, np.float32), before[:n], known, known)
+        yield (
+            *(frozen(column) for column in inputs),
+            np.float32(0.1),
+            1,
+            1,
+            np.array([0, -1], np.int32),
+            sums,
+            np.zeros(n + 1, np.float32),
+            np.zeros(n, np.int32),
+        )
+
+
+@kernel(examples=_affiliate_examples)
+def affiliate(
+    rows: FloatArray,
+    level: FloatArray,
+    before: IntArray,
+    known: IntArray,
+    recalled: IntArray,
+    continuity: np.float32,
+    events: int,
+    held: int,
+    order: IntArray,
+    sums: FloatArray,
+    norm: FloatArray,
+    chosen: IntArray,
+) -> tuple[int, int]:
+    """Choose the event of each turn, one after the other: the nearest that passes, or a new one.
+
+    rows        float32 (n, d): contexts
+    level       float32 (n,): the least cosine
+    before      int32 (n,): the row of the turn before each in its session, -1 if it is not among them
+    known       int32 (n, m): else the events of that turn, -1 for none
+    recalled    int32 (n, r): further events to compare each turn with, -1 for none
+    continuity  added to the cosine with events of the turn before
+    events      how many there are
+    held        how many of `order` there are
+    order       int32 (recent,), updated: the events that got turns last, the latest first
+    sums        float32 (events + n, d), updated: the sum of the contexts of each event
+    norm        float32 (events + n,), written: the lengths of `sums`
+    chosen      int32 (n,), written: events; new ones are numbered on
+
+    Of equals, the event that got a turn last is taken. Returns how many events there are then, and how many
+    were compared with turns. A turn costs O(d) for each of its candidates, however many events there are.
+    """
+    compared = 0
+    for e in range(events):
+        norm[e] = np.sqrt(_dot(sums[e], sums[e]))
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        best, highest = -1, np.float32(-np.inf)
+        for place in range(held + recalled.shape[1]):
+            e = order[place] if place < held else recalled[i, place - held]
+            if e < 0:
+                continue
+            compared += 1
+            value = _dot(row, sums[e]) / norm[e] if norm[e] > 0.0 else np.float32(0.0)
+            if before[i] >= 0:
+                if chosen[before[i]] == e:
+                    value += continuity
+            else:
+                for j in range(known.shape[1]):
+                    if known[i, j] == e:
+                        value += continuity
+                        break
+            if value > highest:
+                best, highest = e, value
+        if best < 0 or highest < level[i]:
+            best = events
+            events += 1
+        chosen[i] = best
+        sums[best] += row
+        norm[best] = np.sqrt(_dot(sums[best], sums[best]))
+        held = _touch(order, held, best)
+    return events, compared

@@ -58,6 +58,8 @@ class LinkView(NamedTuple):
     """The turn of each link, in the order they were made: int32 of shape (links,). Forgotten turns too."""
     event: IntArray
     """The event of each link."""
+    length: FloatArray
+    """Of each link, what the context of its turn was divided by."""
     by_turn: _Index
     by_event: _Index
     indexed: int
@@ -96,6 +98,7 @@ class LinkColumns:
         "count",
         "event",
         "last",
+        "length",
         "turn",
         "unlinked",
     )
@@ -104,6 +107,8 @@ class LinkColumns:
         self.count = 0
         self.turn = Growable(np.int32)
         self.event = Growable(np.int32)
+        self.length = Growable(np.float32)
+        """Of each link, what the context of its turn was divided by; 0 once the turn is forgotten."""
         self.last = Growable(np.int32)
         """The number of each event's last link."""
         self.unlinked: set[int] = set()
@@ -174,7 +179,9 @@ class LinkColumns:
             self.event.append(event)
             self.unlinked.discard(turn)
         made = turns.contexts(linked)
-        add_contexts(frozen(made), frozen(which), frozen(events), self._sums, self._norm)
+        for length in made.length[which].tolist():
+            self.length.append(length)
+        add_contexts(frozen(made.rows), frozen(which), frozen(events), self._sums, self._norm)
         if len(self) - self._indexed > max(_TAIL, self._indexed // 8):
             self._index()
 
@@ -187,8 +194,9 @@ class LinkColumns:
         for start in range(0, len(self), _CHUNK):
             part = slice(start, start + _CHUNK)
             made = turns.contexts(linked[part])
-            which = np.arange(len(made), dtype=np.int32)
-            add_contexts(frozen(made), frozen(which), frozen(events[part]), self._sums, self._norm)
+            self.length.view()[part] = made.length
+            which = np.arange(len(made.rows), dtype=np.int32)
+            add_contexts(frozen(made.rows), frozen(which), frozen(events[part]), self._sums, self._norm)
 
     def events_of(self, turn: int) -> list[int]:
         """The events of a turn, the last one linked first."""
@@ -235,6 +243,7 @@ class LinkColumns:
             self.count,
             self.turn.view(),
             self.event.view(),
+            self.length.view(),
             self._by_turn,
             self._by_event,
             self._indexed,
@@ -260,7 +269,10 @@ class LinkColumns:
         sums = pa.FixedSizeListArray.from_arrays(
             pa.array(self.sums().reshape(-1).copy()), max(self.dimension, 1)
         )
-        links = {"turn": pa.array(self.turn.view().copy()), "event": pa.array(self.event.view().copy())}
+        links = {
+            name: pa.array(column.view().copy())
+            for name, column in (("turn", self.turn), ("event", self.event), ("length", self.length))
+        }
         events = {
             "last": pa.array(self.last.view().copy()),
             "norm": pa.array(self.norms().copy()),
@@ -286,6 +298,7 @@ class LinkColumns:
         columns.count = events.num_rows
         columns.turn = Growable(np.int32, links.column("turn").to_numpy())
         columns.event = Growable(np.int32, links.column("event").to_numpy())
+        columns.length = Growable(np.float32, links.column("length").to_numpy())
         columns.last = Growable(np.int32, events.column("last").to_numpy())
         columns._norm[: columns.count] = events.column("norm").to_numpy()
         columns.sums()[:] = events.column("sums").flatten().to_numpy().reshape(-1, dimension)
@@ -311,6 +324,7 @@ class LinkColumns:
         return {
             "link turn": self.turn.view(),
             "link event": self.event.view(),
+            "link length": self.length.view(),
             "event last": self.last.view(),
             "event sums": self.sums(),
             "event norm": self.norms(),

@@ -118,7 +118,7 @@ def _contexts(state: State, waiting: IntArray, before: IntArray, vectors: FloatA
             if turn >= 0:
                 places[row, depth] = before[turn - rows] if turn >= rows else previous[turn]
     places = np.concatenate([context_rows(waiting, live, previous), places])
-    return context_vectors(state.vectors.view(), places, vectors)
+    return context_vectors(state.vectors.view(), places, vectors).rows
 
 
 def _local(waiting: IntArray, before: IntArray, rows: int) -> IntArray:

@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 from hmem_kernels._kernel import REORDER, frozen, kernel
 
-__all__ = ["add_contexts", "affiliate", "contexts"]
+__all__ = ["add_contexts", "affiliate", "contexts", "lend_events", "score_events"]
 
 FloatArray = npt.NDArray[np.float32]
+DoubleArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
+MaskArray = npt.NDArray[np.uint8]
 
 
 def _context_examples() -> Iterator[tuple[Any, ...]]:
@@ -27,11 +29,19 @@ def _context_examples() -> Iterator[tuple[Any, ...]]:
     vectors[2] = 0
     for rows, place in ((4, [[1, 0, -1], [3, 2, 1], [2, -1, -1], [-1, -1, -1]]), (0, [[-1, -1, -1]])):
         places = frozen(np.array(place, np.int32))
-        yield frozen(vectors[:rows]), places, weights, np.zeros((len(places), 3), np.float32)
+        yield (
+            frozen(vectors[:rows]),
+            places,
+            weights,
+            np.zeros((len(places), 3), np.float32),
+            np.zeros(len(places), np.float32),
+        )
 
 
 @kernel(examples=_context_examples)
-def contexts(vectors: FloatArray, place: IntArray, weights: FloatArray, out: FloatArray) -> None:
+def contexts(
+    vectors: FloatArray, place: IntArray, weights: FloatArray, out: FloatArray, length: FloatArray
+) -> None:
     """Write the context of each turn, of length 1, or 0 where there is nothing.
 
     vectors  float32 (m, d)
@@ -39,10 +49,12 @@ def contexts(vectors: FloatArray, place: IntArray, weights: FloatArray, out: Flo
              without a place of its own has no context.
     weights  float32 (depth,): what each of them counts
     out      float32 (n, d), written
+    length   float32 (n,), written: what each context was divided by
     """
     for i in range(place.shape[0]):
         row = out[i]
         row[:] = 0.0
+        length[i] = 0.0
         if place[i, 0] < 0:
             continue
         for j in range(place.shape[1]):
@@ -55,6 +67,7 @@ def contexts(vectors: FloatArray, place: IntArray, weights: FloatArray, out: Flo
         for k in range(row.size):
             square += np.float64(row[k]) * np.float64(row[k])
         if square > 0.0:
+            length[i] = np.sqrt(square)
             scale = np.float32(1.0 / np.sqrt(square))
             for k in range(row.size):
                 row[k] *= scale
@@ -201,3 +214,90 @@ def affiliate(
         norm[best] = np.sqrt(_dot(sums[best], sums[best]))
         held = _touch(order, held, best)
     return events, compared
+
+
+_TURN, _EVENT = (frozen(np.array(column, np.int32)) for column in ([0, 1, 2, 2], [0, 0, 1, 0]))
+
+
+def _score_examples() -> Iterator[tuple[Any, ...]]:
+    odds, cosines = (frozen(np.array(column, np.float32)) for column in ([1, 0.5, 0.2], [0.3, 0.6, -0.1]))
+    allowed, previous = frozen(np.array([1, 0, 1], np.uint8)), frozen(np.array([-1, 0, 1], np.int32))
+    length, weights = frozen(np.array([1, 1.25, 0, 1.5], np.float32)), frozen(np.array([1, 0.5], np.float32))
+    for links in (4, 0):
+        written = (np.zeros(2), np.zeros(2), np.zeros(2, np.int32))
+        yield (
+            _TURN[:links],
+            _EVENT[:links],
+            length[:links],
+            odds,
+            cosines,
+            allowed,
+            previous,
+            weights,
+            *written,
+        )
+
+
+@kernel(examples=_score_examples)
+def score_events(
+    turn: IntArray,
+    event: IntArray,
+    length: FloatArray,
+    odds: FloatArray,
+    cosines: FloatArray,
+    allowed: MaskArray,
+    previous: IntArray,
+    weights: FloatArray,
+    total: DoubleArray,
+    dots: DoubleArray,
+    count: IntArray,
+) -> None:
+    """Add up over the turns of each event.
+
+    turn      int32 (links,)
+    event     int32 (links,)
+    length    float32 (links,): what the context of the link's turn was divided by; 0 if it has none
+    odds      float32 (turns,)
+    cosines   float32 (turns,): dot products of the turns' vectors with a query
+    allowed   uint8 (turns,)
+    previous  int32 (turns,): the turn before each in its session, or -1
+    weights   float32 (depth,): what each turn of a context counts
+    total     float64 (events,), updated: odds of allowed turns
+    dots      float64 (events,), updated: dot product of the sum of contexts with the query, so that events
+              are scored without their vectors
+    count     int32 (events,), updated: how many turns are allowed
+    """
+    for i in range(turn.size):
+        t, e = np.uint32(turn[i]), np.uint32(event[i])
+        if allowed[t] != 0:
+            total[e] += odds[t]
+            count[e] += 1
+        if length[i] > 0.0:
+            dot = np.float32(0.0)
+            following = turn[i]
+            for j in range(weights.size):
+                if following < 0:
+                    break
+                dot += weights[j] * cosines[np.uint32(following)]
+                following = previous[np.uint32(following)]
+            dots[e] += dot / length[i]
+
+
+def _lend_examples() -> Iterator[tuple[Any, ...]]:
+    for links in (4, 0):
+        scores = frozen(np.array([0.5, 0.7], np.float32))
+        yield _TURN[:links], _EVENT[:links], scores, np.full(3, -9, np.float32)
+
+
+@kernel(examples=_lend_examples)
+def lend_events(turn: IntArray, event: IntArray, scores: FloatArray, lent: FloatArray) -> None:
+    """Raise what each turn is lent to the score of the best of its events.
+
+    turn    int32 (links,)
+    event   int32 (links,)
+    scores  float32 (events,)
+    lent    float32 (turns,), updated
+    """
+    for i in range(turn.size):
+        t = np.uint32(turn[i])
+        lent[t] = max(lent[t], scores[np.uint32(event[i])])

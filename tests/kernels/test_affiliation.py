@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hmem_kernels import frozen
-from hmem_kernels.affiliation import add_contexts, affiliate, contexts
+from hmem_kernels.affiliation import add_contexts, affiliate, contexts, lend_events, score_events
 from tests.oracles import affiliation as oracle
 
 DIMENSION = 3
@@ -25,8 +25,10 @@ def test_contexts_equal_the_oracle(count, turns, seed):
     rng = np.random.default_rng(seed)
     given_vectors, place = vectors(count, rng), table(turns, 3, -1, count, rng)
     out = np.full((turns, DIMENSION), 7, np.float32)
-    contexts(frozen(given_vectors), frozen(place), frozen(WEIGHTS), out)
-    expected = oracle.contexts(given_vectors.tolist(), place.tolist(), WEIGHTS.tolist())
+    length = np.full(turns, 7, np.float32)
+    contexts(frozen(given_vectors), frozen(place), frozen(WEIGHTS), out, length)
+    expected, lengths = oracle.contexts(given_vectors.tolist(), place.tolist(), WEIGHTS.tolist())
+    np.testing.assert_allclose(length, lengths, rtol=1e-5)
     np.testing.assert_allclose(out, np.array(expected).reshape(out.shape), rtol=1e-5, atol=1e-6)
 
 
@@ -107,3 +109,29 @@ def test_of_equals_the_event_that_got_a_turn_last_is_taken():
         chosen,
     )
     assert chosen.tolist() == [1]
+
+
+@given(st.integers(1, 8), st.integers(0, 12), st.integers(0, 2**32))
+def test_scores_of_events_equal_the_oracle(turns, links, seed):
+    rng = np.random.default_rng(seed)
+    turn, event = table(1, links, 0, turns, rng)[0], table(1, links, 0, 4, rng)[0]
+    length = rng.choice([0, 1, 1.5], links).astype(np.float32)
+    odds, cosines = rng.random((2, turns)).astype(np.float32)
+    allowed = rng.integers(0, 2, turns).astype(np.uint8)
+    previous = np.array([rng.integers(-1, t) if t else -1 for t in range(turns)], np.int32)
+    total, dots, count = np.zeros(4), np.zeros(4), np.zeros(4, np.int32)
+    given_arrays = (turn, event, length, odds, cosines, allowed, previous, WEIGHTS)
+    score_events(*map(frozen, given_arrays), total, dots, count)
+    expected = oracle.score_events(*given_arrays, 4)
+    for found, wanted in zip((total, dots, count), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@given(st.integers(1, 8), st.integers(0, 12), st.integers(0, 2**32))
+def test_what_events_lend_equals_the_oracle(turns, links, seed):
+    rng = np.random.default_rng(seed)
+    turn, event = table(1, links, 0, turns, rng)[0], table(1, links, 0, 4, rng)[0]
+    scores, lent = rng.random(4).astype(np.float32), rng.random(turns).astype(np.float32)
+    expected = oracle.lend_events(turn, event, scores, lent.tolist())
+    lend_events(frozen(turn), frozen(event), frozen(scores), lent)
+    assert lent.tolist() == list(map(float, expected))

@@ -4,16 +4,16 @@ import math
 
 
 def contexts(vectors, place, weights):
-    found = []
+    found, lengths = [], []
     for turns in place:
         row = [0.0] * len(vectors[0]) if len(vectors) else []
         if turns[0] >= 0:
             for weight, turn in zip(weights, turns, strict=True):
                 if turn >= 0:
                     row = [a + weight * b for a, b in zip(row, vectors[turn], strict=True)]
-        length = math.sqrt(sum(a * a for a in row))
-        found.append([a / length if length else 0.0 for a in row])
-    return found
+        lengths.append(length(row))
+        found.append([a / lengths[-1] if lengths[-1] else 0.0 for a in row])
+    return found, lengths
 
 
 def add_contexts(rows, which, event, sums):
@@ -42,6 +42,27 @@ def affiliate(rows, level, before, known, recalled, continuity, sums, order, rec
         sums[best] = [a + b for a, b in zip(sums[best], row, strict=True)]
         order = [best, *(event for event in order if event != best)]
     return chosen, order[:recent], len(sums), compared
+
+
+def score_events(turn, event, length, odds, cosines, allowed, previous, weights, events):
+    total, dots, count = [0.0] * events, [0.0] * events, [0] * events
+    for t, e, divisor in zip(turn, event, length, strict=True):
+        if allowed[t]:
+            total[e] += odds[t]
+            count[e] += 1
+        chain = [t]
+        while len(chain) < len(weights) and previous[chain[-1]] >= 0:
+            chain.append(previous[chain[-1]])
+        if divisor:
+            dots[e] += sum(w * cosines[one] for w, one in zip(weights, chain, strict=False)) / divisor
+    return total, dots, count
+
+
+def lend_events(turn, event, scores, lent):
+    return [
+        max([lent[t], *(scores[e] for one, e in zip(turn, event, strict=True) if one == t)])
+        for t in range(len(lent))
+    ]
 
 
 def length(vector):

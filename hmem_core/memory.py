@@ -27,6 +27,7 @@ from hmem_core.options import EventOptions, ReadingOptions, SegmentOptions
 from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
+from hmem_core.retrieval.events import Events
 from hmem_core.retrieval.filters import Where
 from hmem_core.retrieval.outline import Segments
 from hmem_core.retrieval.search import Request, check, search
@@ -70,6 +71,7 @@ class Memory:
         self._event_options = events
         self._reading_options = reading
         self._segments = Segments(lambda: store.view(tree=True))
+        self._events = Events(lambda: store.view(events=True), self._run, tz, reading)
         self._driver = driver
 
     def _run(self, program: Program[T], priority: Priority) -> T:
@@ -311,6 +313,11 @@ class Memory:
     def segments(self) -> Segments:
         """The segment tree over the turns, to walk and to read."""
         return self._segments
+
+    @property
+    def events(self) -> Events:
+        """What the turns are about: events, to read and to search."""
+        return self._events
 
     def stats(self) -> Stats:
         """Sizes and state."""

@@ -222,6 +222,14 @@ class PostingView(NamedTuple):
                 found[place] += having.size
         return bits, idf(found, turns)
 
+    def frequencies(self, hashes: HashArray) -> npt.NDArray[np.int64]:
+        """How many turns have each of these distinct terms: int64 of shape (terms,)."""
+        found = np.zeros(hashes.size, np.int64)
+        for block in self.blocks:
+            numbers, known = block.find(hashes)
+            found[known] += block.found(numbers)
+        return found
+
     def bm25(
         self,
         hashes: HashArray,

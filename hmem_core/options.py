@@ -11,7 +11,7 @@ import msgspec
 
 from hmem_core.errors import InvalidInput
 
-__all__ = ["LLM", "Budget", "Prices", "ReadingOptions", "SegmentOptions"]
+__all__ = ["LLM", "Budget", "EventOptions", "Prices", "ReadingOptions", "SegmentOptions"]
 
 Policy = Literal["none", "top-down", "bottom-up"]
 
@@ -68,6 +68,63 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check(falling, "tau", self.tau, "thresholds must not increase with height")
 
 
+class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How turns are put together to events, and how these are described and read (HiGMem, arXiv 2604.18349).
+
+    They may differ from one opening of a memory to the next: what was decided is in the journal.
+    """
+
+    affiliation: Literal["cosine", "model"] = "model"
+    """Who says which events a turn belongs to. Without a language model, cosines do."""
+    tau: Literal["auto"] | float = "auto"
+    """Least cosine of a turn's context with an event for the turn to belong to it. ``"auto"`` follows the
+    conversation: m + spread · σ, clipped to [low, high], with m and σ the running mean and deviation of
+    cosines between successive turns (ours). Cosines with contexts, of several turns each, are greater."""
+    spread: float = 1.75
+    low: float = 0.3
+    high: float = 0.95
+    continuity: float = 0.15
+    """Added to the cosine with an event of the turn before in the session (ours)."""
+    recent: int = 128
+    """A turn is compared with so many events, those that got turns last, … (ours)"""
+    recalled: int = 16
+    """… and with those of so many turns at most, the latest that have its rarest terms."""
+    describe: bool = True
+    """With a language model: let it analyse turns and describe events."""
+    window: int = 5
+    """Previous turns that a model is shown as context of a turn (paper: 5)."""
+    candidates: int = 10
+    """Events that a model is offered for a turn, beside the last updated one (paper: 10)."""
+    refresh_below: int = 10
+    """An event of fewer turns is described anew with each turn; others gain in their timeline alone
+    (paper: 10)."""
+    batch: int = 8
+    """Turns that one question analyses at most; 1 in the paper."""
+    semantic_turns: int = 10
+    """Guided reading: turns taken by their cosine (paper: 10)."""
+    semantic_events: int = 10
+    """Guided reading: events looked into (paper: 10)."""
+    chunk: int = 10
+    """Guided reading: turns that one question of the final filter judges (paper: 10)."""
+
+    def __post_init__(self) -> None:
+        modes = ("cosine", "model")
+        _check(self.affiliation in modes, "affiliation", self.affiliation, f"one of {', '.join(modes)}")
+        number = isinstance(self.tau, (int, float)) and -1 <= self.tau <= 2
+        _check(self.tau == "auto" or number, "tau", self.tau, "'auto' or a cosine")
+        for name in ("spread", "low", "high", "continuity"):
+            value = getattr(self, name)
+            _check(isinstance(value, (int, float)) and abs(value) < 1e6, name, value, "a number")
+        _check(self.continuity >= 0, "continuity", self.continuity, "a number from 0")
+        _check(self.low <= self.high, "low", self.low, f"not above high={self.high!r}")
+        limits = {"recent": 1, "recalled": 0, "window": 0, "candidates": 1, "refresh_below": 0, "batch": 1}
+        limits |= {"semantic_turns": 1, "semantic_events": 0, "chunk": 1}
+        for name, least in limits.items():
+            value = getattr(self, name)
+            fine = isinstance(value, int) and not isinstance(value, bool) and least <= value <= 4096
+            _check(fine, name, value, f"a whole number from {least} to 4096")
+
+
 class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How scores come about. Given to `hmem.open` for all searches, or to one search.
 
@@ -108,11 +165,32 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     enough: float = 0.4
     """``k="auto"``: turns are shown whose score rises above the 32nd best by at least this share of what the
     best one's does; 16 at most (ours)."""
+    event: float = 0.25
+    """In fused searches: what a turn gains for each unit of the score of the best of its events (HiGMem's
+    events as anchors; the score is ours): the logarithm of the mean odds of the event's turns, and the two
+    below."""
+    centroid: float = 0.5
+    """Of an event's score: the cosine of the query with the event's centroid, or with its description by a
+    model if that is greater, standardised over events."""
+    coverage: float = 0.5
+    """Of an event's score: how much of the query's words, by idf, any of its turns has, standardised."""
 
     def __post_init__(self) -> None:
         policies = ("none", "top-down", "bottom-up")
         _check(self.policy in policies, "policy", self.policy, f"one of {', '.join(policies)}")
-        for name in ("dense", "lexical", "answer", "session", "tree", "k1", "decay", "diversity"):
+        for name in (
+            "dense",
+            "lexical",
+            "answer",
+            "session",
+            "tree",
+            "k1",
+            "decay",
+            "diversity",
+            "event",
+            "centroid",
+            "coverage",
+        ):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
         for name in ("b", "enough"):

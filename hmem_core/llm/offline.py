@@ -64,6 +64,7 @@ class OfflineDriver:
         max_lines: lines of a batch at most; further ones go into another.
         max_bytes: bytes of a batch at most.
         ledger: where to write what was spent, by this process and those before it.
+        progress: called with the number of questions of each round that goes out as batches.
         sleep: waits, between polls and before attempts.
     """
 
@@ -79,6 +80,7 @@ class OfflineDriver:
         max_lines: int = MAX_LINES,
         max_bytes: int = MAX_BYTES,
         ledger: Ledger | None = None,
+        progress: Callable[[int], None] | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         for name, value in (("tries", tries), ("max_lines", max_lines), ("max_bytes", max_bytes)):
@@ -93,6 +95,7 @@ class OfflineDriver:
         self._online = stragglers == "online"
         self._limits = max_lines, max_bytes
         self._sleep = sleep
+        self._progress = progress
         self._record = Record(state)
         self.began = self._record.began
         self._dialect = self._record.dialect() or Dialect.first(llm)
@@ -264,6 +267,8 @@ class OfflineDriver:
 
     async def _submit(self, lines: Mapping[bytes, _Open]) -> None:
         """Send lines in as many batches as they need, and wait for what becomes of them."""
+        if self._progress is not None and lines:
+            self._progress(len(lines))
         batches = []
         for names, content in _packed(self._requests(lines), *self._limits):
             asked = [

@@ -101,6 +101,13 @@ class Memory:
     ) -> Program[Added]:
         """Remember one message or several, all or none.
 
+        With a language model the call also waits for it: for one reply a turn where the model says where
+        turns belong, one after the other, and for one round of the summaries that are due, side by side. They
+        are eight at most or as many as there are new turns, and 64 in any case; the rest stays due. When
+        they are waited for, the turns are stored already. Where an agent must not wait, open the memory with
+        ``SegmentOptions(summarise_when="settle")`` and call `settle` when there is time; no `add` asks
+        the model then.
+
         Args:
             content: text, an OpenAI-style message (tool calls and multi-part content included), a `Turn`, or
                 a list of these. What a message says itself (``role``, ``name`` or ``speaker``, ``session``,
@@ -134,7 +141,7 @@ class Memory:
             events = msgspec.structs.replace(events, affiliation="cosine")
         added = yield from write_turns(self._store, drafts, tuple(skipped), options, events)
         if self._driver is not None and added.new:
-            yield from settling.catch_up(self._store, options)
+            yield from settling.catch_up(self._store, options, len(added.new))
         return added
 
     def forget(

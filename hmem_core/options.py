@@ -43,6 +43,8 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
     each segment or one for all. If the model fails, cosines decide."""
     summarise: bool = True
     """With a language model: let it summarise segments."""
+    summarise_when: Literal["add", "settle"] = "add"
+    """Whether `add` waits for the summaries that it makes due, or leaves them all to `settle`."""
     summarise_from: int = 4
     """Segments of fewer turns get no summary."""
     summary_words: int = 80
@@ -54,6 +56,8 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
             _check(isinstance(value, (int, float)) and abs(value) < 1e6, name, value, "a number")
         modes = ("cosine", "pointwise", "batch")
         _check(self.compatibility in modes, "compatibility", self.compatibility, f"one of {', '.join(modes)}")
+        when = self.summarise_when
+        _check(when in ("add", "settle"), "summarise_when", when, "'add' or 'settle'")
         for name in ("summarise_from", "summary_words"):
             value = getattr(self, name)
             _check(isinstance(value, int) and value >= 2, name, value, "a whole number from 2")

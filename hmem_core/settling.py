@@ -24,6 +24,8 @@ __all__ = ["catch_up", "places", "settle", "waiting"]
 
 ROUND = 64
 """Segments that are summarised side by side."""
+CATCH_UP = 8
+"""Segments that `add` summarises at most, or as many as it added turns, up to `ROUND`."""
 
 _log = logging.getLogger("hmem.llm")
 
@@ -112,34 +114,38 @@ def waiting(store: Store, options: SegmentOptions) -> int:
     return len(summaries.due(store.view(tree=True), options.summarise_from))
 
 
-def catch_up(store: Store, options: SegmentOptions) -> Program[int]:
-    """Summarise what is due, one round of it; returns how many segments. A model that fails costs nothing but
-    that: what it did not summarise stays due."""
-    if not options.summarise:
+def catch_up(store: Store, options: SegmentOptions, new: int) -> Program[int]:
+    """Summarise what is due after `new` turns were added, one round of it; returns how many segments. A model
+    that fails costs nothing but that: what it did not summarise stays due."""
+    if not options.summarise or options.summarise_when == "settle":
         return 0
     try:
-        return (yield from _round(store, options))
+        return (yield from _round(store, options, min(max(CATCH_UP, new), ROUND)))
     except LLMError as error:
         _log.warning("segments stay without a summary for now: %s", error)
         return 0
 
 
-def settle(store: Store, options: SegmentOptions) -> Program[int]:
+def settle(store: Store, options: SegmentOptions, *, halve: bool = False) -> Program[int]:
     """Summarise all that is due; returns how many segments.
+
+    Args:
+        halve: half of what is due at once where that is more than a round: of T segments log T rounds, each
+            with the summaries of the one before to read, and stored as a whole.
 
     Raises:
         LLMError: the model failed for every segment of a round; what it did before is kept.
     """
     total = 0
-    while len(summaries.due(store.view(tree=True), options.summarise_from)):
-        total += yield from _round(store, options)
+    while due := waiting(store, options):
+        total += yield from _round(store, options, max(ROUND, due // 2) if halve else ROUND)
     return total
 
 
-def _round(store: Store, options: SegmentOptions) -> Program[int]:
-    """Summarise up to `ROUND` segments side by side, and store what was good."""
+def _round(store: Store, options: SegmentOptions, most: int) -> Program[int]:
+    """Summarise up to `most` segments side by side, the lowest, and store what was good."""
     view = store.view(tree=True)
-    nodes = summaries.due(view, options.summarise_from)[:ROUND].tolist()
+    nodes = summaries.due(view, options.summarise_from)[:most].tolist()
     if not nodes:
         return 0
     children, show = Children(view.tree), shown(view)

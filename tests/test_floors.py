@@ -54,7 +54,7 @@ ALLOWED = {
     "memory": MEMORY - {"opening", "aio"},
     "opening": MEMORY - {"aio"},
     "aio": {"opening", "memory", "methods", "retrieval", "records", "effects", "errors"},
-    "ingest": INGEST,
+    "ingest": INGEST | {"opening"},
     "interfaces": INGEST | {"interfaces"},
 }
 

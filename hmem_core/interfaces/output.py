@@ -21,6 +21,7 @@ from hmem_core.records import Added, Context, Event, Evidence, Forgotten, Segmen
 
 if TYPE_CHECKING:
     from hmem_core.ingest.bulk import Ingested
+    from hmem_core.ingest.offline import Imported
 
 __all__ = ["Output", "printable"]
 
@@ -76,8 +77,14 @@ class Output:
     def imported(self, name: str, format: str, done: Ingested) -> None:
         if self.json:
             return self.record({"file": name, "format": format, **msgspec.structs.asdict(done)})
-        counts = f"{done.added:,} added, {done.known:,} known already, {done.skipped:,} skipped"
-        return self.line(f"{printable(name)}: {counts}")
+        return self.line(f"{printable(name)}: {_counts(done)}")
+
+    def imported_offline(self, memory: str, done: Imported) -> None:
+        if self.json:
+            rest = {"summarised": done.summarised, "waiting": done.waiting, "problem": done.problem}
+            return self.record({"memory": memory, **msgspec.structs.asdict(done.ingested), **rest})
+        summaries = f"{done.summarised:,} segments summarised, {done.waiting:,} wait"
+        return self.line(f"{printable(memory)}: {_counts(done.ingested)}; {summaries}")
 
     def forgotten(self, forgotten: Forgotten) -> None:
         if self.json:
@@ -314,6 +321,10 @@ class Output:
 
 
 _STYLES = {"id": "cyan", "score": "green", "time": "dim", "speaker": "bold", "session": "dim"}
+
+
+def _counts(done: Ingested) -> str:
+    return f"{done.added:,} added, {done.known:,} known already, {done.skipped:,} skipped"
 
 
 def _span(hit: Evidence) -> str:

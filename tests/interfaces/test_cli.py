@@ -100,6 +100,22 @@ def test_add_stores_nothing_that_has_no_meaning(run: Run) -> None:
         assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("text", "--metadata", "n=99999999999999999999999"),
+        ("text", "--metadata", "n=NaN"),
+        ("text", "--metadata", "n"),
+        ("text", "--at", "yesterday"),
+        ("text", "--tz", "Mars/Olympus"),
+        ("  ",),
+    ],
+)
+def test_an_add_that_is_refused_makes_no_memory(run: Run, place: Path, wrong: tuple[str, ...]) -> None:
+    assert run("add", *wrong).exit_code == 2
+    assert not place.exists()
+
+
 # -- import ------------------------------------------------------------------------------------------
 
 

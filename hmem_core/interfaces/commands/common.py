@@ -14,7 +14,7 @@ from hmem_core.interfaces.exits import Exit, note
 if TYPE_CHECKING:
     from hmem_core.interfaces.output import Output
 
-__all__ = ["end", "open_memory", "output"]
+__all__ = ["end", "open_memory", "output", "segment_options"]
 
 
 def open_memory(
@@ -37,11 +37,7 @@ def open_memory(
         InvalidInput: a mode that asks a model, and no model.
     """
     model, url = llm
-    segments = hmem.SegmentOptions(compatibility=compatibility)  # type: ignore[arg-type]  # it checks
-    if model is None and compatibility != "cosine":
-        raise hmem.InvalidInput(
-            f"compatibility={compatibility!r} asks a language model; name one with --llm-model"
-        )
+    segments = segment_options(compatibility, model)
     try:
         return hmem.open(
             location,
@@ -57,6 +53,20 @@ def open_memory(
             f"there is no memory at {location}; name another with --memory or HMEM_MEMORY, "
             "or make one with `hmem add` or `hmem import`"
         ) from error
+
+
+def segment_options(compatibility: str, model: str | None) -> hmem.SegmentOptions:
+    """How turns find their place.
+
+    Raises:
+        InvalidInput: the mode is not known, or asks a model, and there is none.
+    """
+    segments = hmem.SegmentOptions(compatibility=compatibility)  # type: ignore[arg-type]  # it checks
+    if model is None and compatibility != "cosine":
+        raise hmem.InvalidInput(
+            f"compatibility={compatibility!r} asks a language model; name one with --llm-model"
+        )
+    return segments
 
 
 def output(json: bool, tz: str = "UTC") -> Output:

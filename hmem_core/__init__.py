@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         EncoderError,
         EncoderMismatch,
         EncoderMissing,
+        EventNotFound,
         HmemError,
         InvalidInput,
         LLMError,
@@ -43,11 +44,12 @@ if TYPE_CHECKING:
     )
     from hmem_core.memory import Memory
     from hmem_core.opening import open, verify
-    from hmem_core.options import LLM, Budget, Prices, ReadingOptions, SegmentOptions
+    from hmem_core.options import LLM, Budget, EventOptions, Prices, ReadingOptions, SegmentOptions
     from hmem_core.records import (
         Added,
         Context,
         EncoderIdentity,
+        Event,
         Evidence,
         Forgotten,
         LedgerSnapshot,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
         Segment,
         Skipped,
         Stats,
+        TimelineItem,
         Turn,
         Usage,
         Verified,
@@ -77,6 +80,9 @@ __all__ = [  # noqa: RUF022 - in the order of `sorted`, as `dir` has them
     "EncoderIdentity",
     "EncoderMismatch",
     "EncoderMissing",
+    "Event",
+    "EventNotFound",
+    "EventOptions",
     "Evidence",
     "Forgotten",
     "FunctionEncoder",
@@ -102,6 +108,7 @@ __all__ = [  # noqa: RUF022 - in the order of `sorted`, as `dir` has them
     "Skipped",
     "Stats",
     "StorageError",
+    "TimelineItem",
     "Turn",
     "TurnForgotten",
     "TurnNotFound",
@@ -116,6 +123,7 @@ _ELSEWHERE = {
     "AsyncMemory": "aio",
     "Budget": "options",
     "Encoder": "embedding.base",
+    "EventOptions": "options",
     "FunctionEncoder": "embedding.function",
     "LLM": "options",
     "Memory": "memory",

@@ -12,6 +12,7 @@ from hmem_core.effects import Embed, Program
 from hmem_core.errors import InvalidInput, TurnNotFound
 from hmem_core.journal.entries import (
     Entry,
+    EventDescribed,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
@@ -182,9 +183,11 @@ def forget_turns(
         if not chosen:
             return Plan([])
         forgotten = frozenset(chosen)
-        notes = state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)]
-        seqs = sorted([*(int(state.turns.narrow["seq"][row]) for row in chosen), *notes.tolist()])
-        rewrite = {seq: erase(entry, forgotten) for seq, entry in store.journal.fetch(seqs)}
+        seqs = [int(state.turns.narrow["seq"][row]) for row in chosen]
+        seqs += state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)].tolist()
+        for notes in state.events.notes.values():
+            seqs += notes.narrow["seq"].view()[notes.resting_on(chosen)].tolist()
+        rewrite = {seq: erase(entry, forgotten) for seq, entry in store.journal.fetch(sorted(seqs))}
         return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen))], rewrite)
 
     seq = store.commit(plan)
@@ -268,6 +271,7 @@ def _embedded(state: State) -> Iterator[tuple[int, str]]:
     for row, seq in enumerate(state.annotations.narrow["seq"].view().tolist()):
         if seq:
             yield seq, state.annotations.text[row]
+    yield from state.events.embedded()
 
 
 def _batches(items: list[int], size: int) -> Iterator[list[int]]:
@@ -280,6 +284,6 @@ def _reembedded(store: Store, seqs: list[int], made: dict[int, bytes]) -> Plan:
     assert isinstance(created, MemoryCreated)
     rewrite: dict[int, Entry] = {1: msgspec.structs.replace(created, encoder=store.encoder)}
     for seq, entry in store.journal.fetch(seqs):
-        assert isinstance(entry, (TurnAdded, SegmentAnnotated))
+        assert isinstance(entry, (TurnAdded, SegmentAnnotated, EventDescribed))
         rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq])
     return Plan([Reembedded(recorded=store.clock(), encoder=store.encoder)], rewrite)

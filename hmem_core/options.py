@@ -11,7 +11,7 @@ import msgspec
 
 from hmem_core.errors import InvalidInput
 
-__all__ = ["LLM", "Budget", "Prices", "ReadingOptions", "SegmentOptions"]
+__all__ = ["LLM", "Budget", "EventOptions", "Prices", "ReadingOptions", "SegmentOptions"]
 
 Policy = Literal["none", "top-down", "bottom-up"]
 
@@ -66,6 +66,62 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check(numbers and len(thresholds) > 0, "tau", self.tau, "'auto', a number, or a tuple of numbers")
         falling = all(a >= b for a, b in itertools.pairwise(thresholds))
         _check(falling, "tau", self.tau, "thresholds must not increase with height")
+
+
+class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How turns are put together to events, and how these are described and read (HiGMem, arXiv 2604.18349).
+
+    They may differ from one opening of a memory to the next: what was decided is in the journal.
+    """
+
+    affiliation: Literal["cosine", "model"] = "model"
+    """Who says which events a turn belongs to. Without a language model, cosines do."""
+    tau: Literal["auto"] | float = "auto"
+    """Least cosine of a turn's context with an event for the turn to belong to it. ``"auto"`` follows the
+    conversation: m + spread · σ, with m and σ the mean and deviation of cosines with the nearest events of
+    late (ours)."""
+    spread: float = 0.0
+    continuity: float = 0.1
+    """Added to the cosine with events of the turn before in the session (ours)."""
+    recent: int = 128
+    """A turn is compared with so many events, those to which turns were added last, … (ours)"""
+    recalled: int = 16
+    """… and with the events of so many turns, the latest that share its rarest terms."""
+    several: int = 1
+    """Without a model: events of a turn at most."""
+    describe: bool = True
+    """With a language model: let it analyse turns and describe events."""
+    window: int = 5
+    """Previous turns that a model is shown as context of a turn (paper: 5)."""
+    candidates: int = 10
+    """Events that a model is offered for a turn, beside the last updated one (paper: 10)."""
+    refresh_below: int = 10
+    """An event of fewer turns is described anew with each turn; others gain in their timeline alone
+    (paper: 10)."""
+    batch: int = 8
+    """Turns that one question analyses at most; 1 in the paper."""
+    semantic_turns: int = 10
+    """Guided reading: turns taken by their cosine (paper: 10)."""
+    semantic_events: int = 10
+    """Guided reading: events looked into (paper: 10)."""
+    chunk: int = 10
+    """Guided reading: turns that one question of the final filter judges (paper: 10)."""
+
+    def __post_init__(self) -> None:
+        modes = ("cosine", "model")
+        _check(self.affiliation in modes, "affiliation", self.affiliation, f"one of {', '.join(modes)}")
+        number = isinstance(self.tau, (int, float)) and -1 <= self.tau <= 2
+        _check(self.tau == "auto" or number, "tau", self.tau, "'auto' or a cosine")
+        for name in ("spread", "continuity"):
+            value = getattr(self, name)
+            _check(isinstance(value, (int, float)) and abs(value) < 1e6, name, value, "a number")
+        _check(self.continuity >= 0, "continuity", self.continuity, "a number from 0")
+        limits = {"recent": 1, "recalled": 0, "several": 1, "window": 0, "candidates": 1, "refresh_below": 0}
+        limits |= {"batch": 1, "semantic_turns": 1, "semantic_events": 0, "chunk": 1}
+        for name, least in limits.items():
+            value = getattr(self, name)
+            fine = isinstance(value, int) and not isinstance(value, bool) and least <= value <= 4096
+            _check(fine, name, value, f"a whole number from {least} to 4096")
 
 
 class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):

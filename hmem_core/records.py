@@ -6,7 +6,7 @@ All are frozen `msgspec.Struct`s: compare them by value, print them, or encode t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ __all__ = [
     "Added",
     "Context",
     "EncoderIdentity",
+    "Event",
     "Evidence",
     "Forgotten",
     "LedgerSnapshot",
@@ -23,6 +24,7 @@ __all__ = [
     "Segment",
     "Skipped",
     "Stats",
+    "TimelineItem",
     "Turn",
     "Usage",
     "Verified",
@@ -33,6 +35,12 @@ __all__ = [
 def index_text(text: str, speaker: str | None) -> str:
     """What is indexed of a turn: its text, with who said it."""
     return f"{speaker}: {text}" if speaker else text
+
+
+def event_index_text(keywords: Iterable[str], tags: Iterable[str], summary: str) -> str:
+    """What is embedded of an event: its keywords, tags and summary (HiGMem, arXiv 2604.18349)."""
+    parts = (", ".join(keywords), ", ".join(tags), summary)
+    return "\n".join(part for part in parts if part)
 
 
 class EncoderIdentity(msgspec.Struct, frozen=True):
@@ -147,6 +155,50 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """The segments right below, in the order of their turns; none for a single turn."""
     text: str
     """A few of its turns that stand for all, one a line with its speaker, in the order of their times."""
+
+
+class TimelineItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A dated fact of an event, and the turn that says so."""
+
+    at: datetime
+    """The time of the turn."""
+    fact: str
+    turn: int
+    time: str | None = None
+    """When it was, as a model put it; None: at the time of the turn."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns that are about one thing, whether said in a row or weeks apart. A turn may belong to several.
+
+    Summary, keywords, tags, entities and timeline are a language model's, where one described the event;
+    else they are drawn from its turns when someone reads it. Events whose turns were all forgotten are never
+    shown.
+    """
+
+    id: int
+    """The event's number, which neither adding nor forgetting turns changes."""
+    summary: str
+    keywords: tuple[str, ...]
+    """Its most telling words."""
+    tags: tuple[str, ...]
+    """Empty without a language model."""
+    entities: tuple[str, ...]
+    """Whom and what it is about, by name."""
+    timeline: tuple[TimelineItem, ...]
+    """In the order of the turns' times."""
+    turns: tuple[int, ...]
+    """Ids of its turns, ascending."""
+    sessions: tuple[str, ...]
+    """In the order of their first turns."""
+    speakers: tuple[str, ...]
+    """Likewise; of a turn without a speaker, the role."""
+    start: datetime
+    """The earliest time of one of its turns."""
+    end: datetime
+    """The latest time of one of its turns."""
+    score: float | None = None
+    """How near it is to the query, where it was searched for."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

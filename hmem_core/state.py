@@ -18,6 +18,8 @@ import pyarrow as pa
 from hmem_core.columns.annotations import AnnotationColumns, AnnotationView
 from hmem_core.columns.blocks import BLOCK_ROWS, Strings, Vectors, block_count
 from hmem_core.columns.checkpoint import Loaded, Piece
+from hmem_core.columns.contexts import TurnsSoFar
+from hmem_core.columns.events import EventColumns, EventView
 from hmem_core.columns.fields import FieldCache
 from hmem_core.columns.names import NamePlan, Names
 from hmem_core.columns.postings import PostingColumns, PostingView
@@ -26,14 +28,19 @@ from hmem_core.columns.tree import TreeColumns
 from hmem_core.columns.turns import TurnColumns, TurnRow
 from hmem_core.errors import Damaged
 from hmem_core.journal.entries import (
+    AnalysisErased,
     AnnotationErased,
+    DescriptionErased,
     Entry,
+    EventDescribed,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
     TurnAdded,
+    TurnAnalysed,
     TurnErased,
     TurnsForgotten,
+    TurnsLinked,
 )
 from hmem_core.records import EncoderIdentity
 from hmem_kernels.frontier import Tree
@@ -92,6 +99,7 @@ class View(NamedTuple):
     annotations: AnnotationView
     tree: Tree
     """Empty unless it was asked for."""
+    events: EventView
 
 
 class State:
@@ -114,6 +122,7 @@ class State:
         self.postings = PostingColumns()
         self.tree = TreeColumns(0)
         self.annotations = AnnotationColumns(0)
+        self.events = EventColumns(0)
         self.roles = Names()
         self.speakers = Names()
         self.sessions = Names()
@@ -142,12 +151,15 @@ class State:
                 self.vectors.append(nothing)
                 self.postings.append(entry.id, np.empty(0, np.uint64), np.empty(0, np.float32))
                 self._attach(nothing, entry.height)
+                self.events.links.added(live=False)
             case TurnsForgotten():
                 self._forget(seq, entry)
             case SegmentAnnotated():
                 self._annotate(seq, entry)
             case AnnotationErased():
                 self.annotations.append_erased(seq)
+            case TurnsLinked() | TurnAnalysed() | AnalysisErased() | EventDescribed() | DescriptionErased():
+                self.events.apply(seq, entry, self._turns_so_far())
             case Reembedded():
                 if seq > self._settled:
                     raise Outdated
@@ -161,6 +173,7 @@ class State:
                 self.vectors = Vectors(entry.encoder.dimension)
                 self.tree = TreeColumns(entry.encoder.dimension)
                 self.annotations = AnnotationColumns(entry.encoder.dimension)
+                self.events = EventColumns(entry.encoder.dimension)
         self.seq = seq
 
     def _expect(self, seq: int, turn: int) -> None:
@@ -200,6 +213,7 @@ class State:
         self.vectors.append(vector)
         self.postings.append(entry.id, hashes, counts)
         self._attach(vector, entry.height)
+        self.events.links.added(live=True)
 
     def _attach(self, vector: FloatArray, height: int) -> None:
         self.tree.attach(vector[np.newaxis], np.array([height], np.int32))
@@ -209,6 +223,10 @@ class State:
         if vector.size != self.vectors.dimension or not 0 <= entry.node < len(self.tree):
             raise Damaged(f"entry {seq} annotates node {entry.node}, and does not fit the memory")
         self.annotations.append(seq, entry.node, entry.first, entry.last, entry.text, vector)
+
+    def _turns_so_far(self) -> TurnsSoFar:
+        narrow = self.turns.narrow
+        return TurnsSoFar(self.vectors.view(), narrow["live"].view(), narrow["previous"].view())
 
     def _forget(self, seq: int, entry: TurnsForgotten) -> None:
         if not all(0 <= turn < len(self.turns) for turn in entry.ids):
@@ -224,6 +242,7 @@ class State:
             self.vectors.erase(turn)
         self.annotations.erase(self.annotations.resting_on(gone))
         self.annotations.stamp_all(seq)
+        self.events.forget(seq, gone, self._turns_so_far())
         self.turns.stamp_all(seq)
         self.fields = FieldCache()
         if gone:  # else the entries were read without what they said, and nothing of it is in the arrays
@@ -241,11 +260,12 @@ class State:
 
     # -- reading -------------------------------------------------------------------------------------
 
-    def view(self, *, tree: bool = False) -> View:
+    def view(self, *, tree: bool = False, events: bool = False) -> View:
         """What a reader may use while entries are applied: nothing in it moves.
 
         Args:
             tree: copy the segment tree too, unless that was done since the last entry.
+            events: likewise the norms of events.
         """
         if tree and self._tree_copy[0] != self.seq:
             self._tree_copy = (self.seq, self.tree.snapshot())
@@ -266,6 +286,7 @@ class State:
             postings=self.postings.view(),
             annotations=self.annotations.view(),
             tree=self._tree_copy[1] if tree else NO_TREE,
+            events=self.events.view(self.seq, norms=events),
         )
 
     def name_plans(self) -> NamePlans:
@@ -288,6 +309,7 @@ class State:
             **self.postings.arrays(),
             **self.tree.arrays(),
             **self.annotations.arrays(),
+            **self.events.arrays(),
         }
 
     # -- checkpoints ---------------------------------------------------------------------------------
@@ -306,7 +328,10 @@ class State:
         for block, stamp in enumerate(self.annotations.stamps):
             batch = self.annotations.batch(block)
             pieces.append(Piece(f"annotations-{block:05d}.arrow", stamp, _constant(batch)))
-        whole = {"names": self._names_batch(), **self.tree.batches()}
+        for kind, notes in self.events.notes.items():
+            for block, stamp in enumerate(notes.stamps):
+                pieces.append(Piece(f"{kind}-{block:05d}.arrow", stamp, _constant(notes.batch(block))))
+        whole = {"names": self._names_batch(), **self.tree.batches(), **self.events.links.batches()}
         pieces += [Piece(f"{name}.arrow", self.seq, _constant(batch)) for name, batch in whole.items()]
         return pieces
 
@@ -380,6 +405,8 @@ class State:
         state.annotations = AnnotationColumns.restore(
             encoder.dimension, [batches[name] for name in written], [loaded.stamps[name] for name in written]
         )
+        live = state.turns.narrow["live"].view()
+        state.events = EventColumns.restore(encoder.dimension, batches, loaded.stamps, live)
         table = loaded.batches["names.arrow"].to_pydict()
         for kind in ("roles", "speakers", "sessions"):
             rows = [row for row, name in enumerate(table["table"]) if name == kind]
@@ -396,6 +423,7 @@ class State:
             self.postings.nbytes,
             (self.tree.nbytes, 0),
             self.annotations.nbytes,
+            self.events.nbytes,
         )
         return sum(held for held, _ in parts), sum(mapped for _, mapped in parts)
 

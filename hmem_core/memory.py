@@ -23,7 +23,7 @@ from hmem_core.errors import (
 )
 from hmem_core.messages import Message
 from hmem_core.methods import program
-from hmem_core.options import ReadingOptions, SegmentOptions
+from hmem_core.options import EventOptions, ReadingOptions, SegmentOptions
 from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
@@ -59,12 +59,14 @@ class Memory:
         segments: SegmentOptions,
         reading: ReadingOptions,
         driver: ThreadDriver | None,
+        events: EventOptions,
     ) -> None:
         self._store = store
         self._encoder = encoder
         self._tz = tz
         self._segment_options = segments
         self._reading_options = reading
+        self._event_options = events
         self._segments = Segments(lambda: store.view(tree=True))
         self._driver = driver
 
@@ -127,7 +129,7 @@ class Memory:
             options = msgspec.structs.replace(options, compatibility="cosine")
         added = yield from write_turns(self._store, drafts, tuple(skipped), options)
         if self._driver is not None and added.new:
-            yield from settling.catch_up(self._store, options)
+            yield from settling.catch_up(self._store, options, self._event_options)
         return added
 
     def forget(
@@ -324,20 +326,25 @@ class Memory:
             memory_bytes=held,
             mapped_bytes=mapped,
             llm=None if self._driver is None else self._driver.ledger.snapshot(),
-            waiting=0 if self._driver is None else settling.waiting(self._store, self._segment_options),
+            waiting=(
+                0
+                if self._driver is None
+                else settling.waiting(self._store, self._segment_options, self._event_options)
+            ),
         )
 
     @program(Priority.BACKGROUND)
     def settle(self) -> Program[int]:
-        """Let the language model summarise every segment whose summary is due, as after a time when it was
-        down. `add` does a part of this by itself.
+        """Let the language model do all that is due, as after a time when it was down: summarise segments,
+        analyse turns, link them to events, describe events. `add` does a part of this by itself, but a few
+        turns may wait for more, so that they can share a question.
 
-        Returns how many segments were summarised; `stats` says how many wait.
+        Returns how many pieces of work were done; `stats` says how many wait.
 
         Raises:
             LLMError: there is no model, or it failed; what it had done by then is kept.
         """
-        return (yield from settling.settle(self._store, self._segment_options))
+        return (yield from settling.settle(self._store, self._segment_options, self._event_options))
 
     # -- keeping -------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from hmem_core.journal.base import Journal
 from hmem_core.journal.sqlite import SqliteJournal
 from hmem_core.journal.volatile import VolatileJournal
 from hmem_core.memory import Memory
-from hmem_core.options import LLM, ReadingOptions, SegmentOptions
+from hmem_core.options import LLM, EventOptions, ReadingOptions, SegmentOptions
 from hmem_core.records import Verified
 from hmem_core.store import Store, checkpoints_of, system_clock
 from hmem_core.store import verify as verify_files
@@ -46,6 +46,7 @@ def open(
     reembed: bool = False,
     language: str | None = None,
     segments: SegmentOptions = SegmentOptions(),
+    events: EventOptions = EventOptions(),
     reading: ReadingOptions = ReadingOptions(),
     llm: LLM | None = None,
     clock: Callable[[], int] = system_clock,
@@ -61,6 +62,7 @@ def open(
         language: how words in Latin script are stemmed for the lexical channel (a Snowball language, default
             English); chosen when the memory is created. Other scripts bring their own.
         segments: how turns find their place in the segment tree.
+        events: how turns are put together to events.
         reading: how searches weigh what they find.
         llm: a language model; with None, nothing ever calls one.
         reembed: if the memory was written with another encoder, make every vector anew with this one.
@@ -81,7 +83,7 @@ def open(
     try:
         store = Store(journal, directory, made.identity, language=language, reembed=reembed, clock=clock)
         driver = None if llm is None else _driver_of(made, llm)
-        memory = Memory(store, made, zone, segments, reading, driver)
+        memory = Memory(store, made, zone, segments, reading, driver, events)
         if reembed:
             memory._reembed()
             store.reembedded()

@@ -51,19 +51,19 @@ def nearest(scores: FloatArray, each: int, most: int, updated: int | None) -> li
 
 def clear(
     scores: FloatArray, likeness: FloatArray, sure: float, margin: float, far: float
-) -> list[int | str | None]:
-    """The events that need no question: for each turn the number of one, the name of a new one, or None.
+) -> list[int | str] | None:
+    """The events of turns that need no question, by number or, for new ones, by name; None if one turn does.
 
-    A turn belongs to the nearest event, without asking, if its score reaches `sure` and is ahead of the
-    second's by `margin`. A turn whose score is below `far` for all events begins a new one. New events are
-    compared with too, by the nearest of their turns, but all that is new is left to the model if it is asked
-    about anything at all: it sees what the turns have in common.
+    A turn belongs to the nearest event if its score reaches `sure` and is ahead of the second's by `margin`.
+    A turn whose score is below `far` for all events begins a new one, which the turns after it are compared
+    with, by the nearest of its turns. If one turn is less clear, a question about all of them costs no more
+    than one about it alone, so that cosines decide nothing.
 
     Args:
         scores: how near each event is to each turn, of shape (turns, events).
         likeness: cosines between the turns, of shape (turns, turns).
     """
-    decided: list[int | str | None] = []
+    decided: list[int | str] = []
     new: list[list[int]] = []
     for turn in range(len(scores)):
         begun = [max(float(likeness[turn, one]) for one in members) for members in new]
@@ -72,15 +72,14 @@ def clear(
         if everything[first] < far:
             new.append([turn])
             decided.append(f"new{len(new)}")
-        elif everything[first] >= sure and everything[first] - everything[second] >= margin:
-            made = first - scores.shape[1]
-            if made >= 0:
-                new[made].append(turn)
-            decided.append(first if made < 0 else f"new{made + 1}")
+        elif everything[first] < sure or everything[first] - everything[second] < margin:
+            return None
+        elif first < scores.shape[1]:
+            decided.append(first)
         else:
-            decided.append(None)
-    if None in decided:
-        return [one if isinstance(one, int) else None for one in decided]
+            made = first - scores.shape[1]
+            new[made].append(turn)
+            decided.append(f"new{made + 1}")
     return decided
 
 

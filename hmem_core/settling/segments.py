@@ -1,9 +1,9 @@
-"""What a memory with a language model does beside storing turns: judge places, summarise segments."""
+"""Segments with a language model: judging places, writing summaries."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from hmem_core.options import SegmentOptions
 from hmem_core.retrieval import reading
 from hmem_core.segments import annotation, judging, summaries
 from hmem_core.segments.walking import Children
+from hmem_core.settling.showing import shown
 from hmem_core.state import State, View, pack_vector
 from hmem_core.store import Plan, Store
 
@@ -26,18 +27,6 @@ ROUND = 64
 """Segments that are summarised side by side."""
 
 _log = logging.getLogger("hmem.llm")
-
-
-def shown(view: View) -> Callable[[int], ShownTurn | None]:
-    """How to show a stored turn to a model, by its row."""
-
-    def show(row: int) -> ShownTurn | None:
-        turn = reading.turn(view, row)
-        if turn is None or turn.at is None:
-            return None
-        return ShownTurn(turn.id, turn.at, turn.speaker or turn.role, turn.text)
-
-    return show
 
 
 # -- places ------------------------------------------------------------------------------------------

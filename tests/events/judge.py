@@ -27,7 +27,7 @@ KNOWN = 60
 """Characters by which a turn is known again, as prompts show long ones in part."""
 
 Record = dict[str, Any]
-NO_SEGMENTS = hmem.SegmentOptions(summarise=False, summarise_from=10**9)
+NO_SEGMENTS = hmem.SegmentOptions(summarise=False)
 
 
 def records(ask: Ask) -> list[Record]:

@@ -141,7 +141,7 @@ class Memory:
             events = msgspec.structs.replace(events, affiliation="cosine")
         added = yield from write_turns(self._store, drafts, tuple(skipped), options, events)
         if self._driver is not None and added.new:
-            yield from settling.catch_up(self._store, options, len(added.new))
+            yield from settling.catch_up(self._store, options, events, len(added.new))
         return added
 
     def forget(
@@ -353,20 +353,25 @@ class Memory:
             memory_bytes=held,
             mapped_bytes=mapped,
             llm=None if self._driver is None else self._driver.ledger.snapshot(),
-            waiting=0 if self._driver is None else settling.waiting(self._store, self._segment_options),
+            waiting=(
+                0
+                if self._driver is None
+                else settling.waiting(self._store, self._segment_options, self._event_options)
+            ),
         )
 
     @program(Priority.BACKGROUND)
     def settle(self) -> Program[int]:
-        """Let the language model summarise every segment whose summary is due, as after a time when it was
-        down. `add` does a part of this by itself.
+        """Let the language model do all that is due, as after a time when it was down: summarise segments,
+        analyse turns, link them to events, describe events. `add` does a part of this by itself, but a few
+        turns may wait for more, so that they can share a question.
 
-        Returns how many segments were summarised; `stats` says how many wait.
+        Returns how many pieces of work were done; `stats` says how many wait.
 
         Raises:
             LLMError: there is no model, or it failed; what it had done by then is kept.
         """
-        return (yield from settling.settle(self._store, self._segment_options))
+        return (yield from settling.settle(self._store, self._segment_options, self._event_options))
 
     # -- keeping -------------------------------------------------------------------------------------
 

@@ -102,8 +102,19 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
     refresh_below: int = 10
     """An event of fewer turns is described anew with each turn; others gain in their timeline alone
     (paper: 10)."""
-    batch: int = 8
-    """Turns that one question analyses at most; 1 in the paper."""
+    faithful: bool = False
+    """Ask as the paper does: about each turn once what it speaks of and once where it belongs, and then once
+    for each of its events. Else several turns share a question, and none is asked about where they belong if
+    the nearest event of each is unambiguous (ours)."""
+    batch: int = 16
+    """Turns that share a question, at most. Fewer wait until there are so many, or for `settle`. A slow model
+    needs a smaller one, or more time (`LLM.timeout`): its reply takes some 80 tokens a turn."""
+    sure: float = 0.7
+    """Unambiguous: the cosine of the turn's context with the nearest event reaches this, …"""
+    margin: float = 0.2
+    """… and is ahead of that with the second by so much; …"""
+    far: float = 0.2
+    """… or it is below this for all events, and the turn begins a new one."""
     semantic_turns: int = 10
     """Guided reading: turns taken by their cosine (paper: 10)."""
     semantic_events: int = 10
@@ -120,6 +131,10 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and abs(value) < 1e6, name, value, "a number")
         _check(self.continuity >= 0, "continuity", self.continuity, "a number from 0")
+        for name in ("sure", "margin", "far"):
+            value = getattr(self, name)
+            _check(isinstance(value, (int, float)) and -1 <= value <= 2, name, value, "from -1 to 2")
+        _check(self.batch <= 32, "batch", self.batch, "32 turns at most")
         _check(self.low <= self.high, "low", self.low, f"not above high={self.high!r}")
         limits = {"recent": 1, "recalled": 0, "window": 0, "candidates": 1, "refresh_below": 0, "batch": 1}
         limits |= {"semantic_turns": 1, "semantic_events": 0, "chunk": 1}

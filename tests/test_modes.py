@@ -80,7 +80,12 @@ def by_topic(purpose: str, shown: list[dict[str, Any]]) -> Any:
 
 
 def with_model(model: Model, location: Any = None, **options: Any) -> hmem.Memory:
-    memory = open_memory(location, segments=hmem.SegmentOptions(**options), encoder=model.encoder)
+    memory = open_memory(
+        location,
+        segments=hmem.SegmentOptions(**options),
+        events=hmem.EventOptions(affiliation="cosine", describe=False),
+        encoder=model.encoder,
+    )
     memory._driver = model  # type: ignore[assignment]
     return memory
 

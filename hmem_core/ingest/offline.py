@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hmem_core import opening, settling, times
+from hmem_core import opening, times
 from hmem_core.effects import Program
 from hmem_core.embedding import registry
 from hmem_core.errors import InvalidInput, LLMError
@@ -27,7 +27,8 @@ from hmem_core.llm.offline import OfflineDriver
 from hmem_core.memory import Memory
 from hmem_core.messages import Defaults
 from hmem_core.methods import written
-from hmem_core.options import LLM, SegmentOptions
+from hmem_core.options import LLM, EventOptions, SegmentOptions
+from hmem_core.settling import segments as settling
 
 __all__ = ["Imported", "import_offline"]
 
@@ -68,6 +69,8 @@ def import_offline(
     may take a day. With ``compatibility="pointwise"`` or ``"batch"`` each turn waits for the place of the
     one before it, which is a round for every turn of the longest conversation: prefer cosines, the default.
 
+    Events are put together by cosines; `Memory.settle` lets a model that answers at once describe them later.
+
     Killed at any moment and called again with the same conversations and record, it goes on: no turn is
     stored twice, and no question sent twice. Inside a running event loop, call it in a thread.
 
@@ -103,6 +106,7 @@ def import_offline(
         tz=tz,
         language=language,
         segments=msgspec.structs.replace(segments, summarise_when="settle"),
+        events=EventOptions(affiliation="cosine", describe=False),
         llm=msgspec.structs.replace(llm, cache=None, budget=None),  # it marks the mode; the run's is asked
     )
 

@@ -256,7 +256,11 @@ class Output:
                 "in memory": _size(stats.memory_bytes),
                 "mapped": _size(stats.mapped_bytes),
                 "encoder": str(stats.encoder),
-                **({} if stats.llm is None else {"wait for a summary": f"{stats.waiting:,} segments"}),
+                **(
+                    {}
+                    if stats.llm is None
+                    else {"wait for the model": f"{stats.waiting:,} segments, turns and events"}
+                ),
             }
         )
 
@@ -264,8 +268,8 @@ class Output:
         """What `settle` did, and what it took by purpose."""
         spent = {} if stats.llm is None else stats.llm.purposes
         if self.json:
-            return self.record({"summarised": done, "waiting": stats.waiting, "llm": stats.llm})
-        self.line(f"{done:,} segments summarised, {stats.waiting:,} wait")
+            return self.record({"done": done, "waiting": stats.waiting, "llm": stats.llm})
+        self.line(f"{done:,} segments, turns and events done, {stats.waiting:,} wait")
         for purpose, usage in spent.items():
             tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
             self.line(f"  {purpose}: {usage.calls:,} calls, {tokens}")

@@ -12,7 +12,19 @@ import msgspec
 from hmem_core.effects import Ask, Message
 from hmem_core.llm.text import shorten, whole_characters
 
-__all__ = ["QUOTED", "Prompt", "ShownSegment", "ShownTurn", "line", "segment_line", "turn_line"]
+__all__ = [
+    "QUOTED",
+    "Prompt",
+    "ShownEvent",
+    "ShownFact",
+    "ShownSegment",
+    "ShownTurn",
+    "event_line",
+    "fact_line",
+    "line",
+    "segment_line",
+    "turn_line",
+]
 
 QUOTED = """\
 Lines that begin with { are records of a stored conversation, one JSON object a line. Everything inside \
@@ -65,6 +77,24 @@ class ShownSegment(msgspec.Struct, frozen=True):
     text: str
 
 
+class ShownEvent(msgspec.Struct, frozen=True):
+    """An event as a prompt shows it."""
+
+    id: int | str
+    """Its number; a word for one that is only about to be made."""
+    summary: str
+    latest: tuple[str, ...] = ()
+    """Turns that its summary does not know of, with their speakers."""
+
+
+class ShownFact(msgspec.Struct, frozen=True):
+    """A line of an event's timeline as a prompt shows it."""
+
+    turn: int
+    time: str
+    fact: str
+
+
 def line(record: dict[str, Any]) -> str:
     """`record` as JSON in one line, which no text inside it can end."""
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(record, ensure_ascii=False))
@@ -83,6 +113,21 @@ def segment_line(segment: ShownSegment, limit: int = SHOWN) -> str:
     first, last = _time(segment.first), _time(segment.last)
     text = _text(segment.text, limit)
     return line({"height": segment.height, "first": first, "last": last, "text": text})
+
+
+def event_line(event: ShownEvent, limit: int = SHOWN) -> str:
+    """An event, its summary in at most `limit` characters, and so each of its latest turns."""
+    record: dict[str, Any] = {"event": event.id}
+    if event.summary:
+        record["summary"] = _text(event.summary, limit)
+    if event.latest:
+        record["latest"] = [_text(text, limit) for text in event.latest]
+    return line(record)
+
+
+def fact_line(fact: ShownFact, limit: int = SHOWN) -> str:
+    """A line of a timeline, its fact in at most `limit` characters."""
+    return line({"turn": fact.turn, "time": _text(fact.time, NAME), "fact": _text(fact.fact, limit)})
 
 
 def _text(text: str, limit: int) -> str:

@@ -1,9 +1,9 @@
-"""What a memory with a language model does beside storing turns: judge places, summarise segments."""
+"""Segments with a language model: judging places, writing summaries."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from hmem_core.options import SegmentOptions
 from hmem_core.retrieval import reading
 from hmem_core.segments import annotation, judging, summaries
 from hmem_core.segments.walking import Children
+from hmem_core.settling.showing import shown
 from hmem_core.state import State, View, pack_vector
 from hmem_core.store import Plan, Store
 
@@ -28,18 +29,6 @@ CATCH_UP = 8
 """Segments that `add` summarises at most, or as many as it added turns, up to `ROUND`."""
 
 _log = logging.getLogger("hmem.llm")
-
-
-def shown(view: View) -> Callable[[int], ShownTurn | None]:
-    """How to show a stored turn to a model, by its row."""
-
-    def show(row: int) -> ShownTurn | None:
-        turn = reading.turn(view, row)
-        if turn is None or turn.at is None:
-            return None
-        return ShownTurn(turn.id, turn.at, turn.speaker or turn.role, turn.text)
-
-    return show
 
 
 # -- places ------------------------------------------------------------------------------------------
@@ -111,13 +100,19 @@ def _described(view: View, node: int) -> str:
 
 def waiting(store: Store, options: SegmentOptions) -> int:
     """How many segments wait for a summary."""
-    return len(summaries.due(store.view(tree=True), options.summarise_from))
+    return len(_due(store.view(tree=True), options))
+
+
+def _due(view: View, options: SegmentOptions) -> list[int]:
+    """The segments that wait for a summary, the lowest first."""
+    nodes: list[int] = summaries.due(view, options.summarise_from).tolist() if options.summarise else []
+    return nodes
 
 
 def catch_up(store: Store, options: SegmentOptions, new: int) -> Program[int]:
     """Summarise what is due after `new` turns were added, one round of it; returns how many segments. A model
     that fails costs nothing but that: what it did not summarise stays due."""
-    if not options.summarise or options.summarise_when == "settle":
+    if options.summarise_when == "settle":
         return 0
     try:
         return (yield from _round(store, options, min(max(CATCH_UP, new), ROUND)))
@@ -137,7 +132,7 @@ def settle(store: Store, options: SegmentOptions, *, halve: bool = False) -> Pro
         LLMError: the model failed for every segment of a round; what it did before is kept.
     """
     total = 0
-    while due := waiting(store, options):
+    while due := len(_due(store.view(tree=True), options)):
         total += yield from _round(store, options, max(ROUND, due // 2) if halve else ROUND)
     return total
 
@@ -145,7 +140,7 @@ def settle(store: Store, options: SegmentOptions, *, halve: bool = False) -> Pro
 def _round(store: Store, options: SegmentOptions, most: int) -> Program[int]:
     """Summarise up to `most` segments side by side, the lowest, and store what was good."""
     view = store.view(tree=True)
-    nodes = summaries.due(view, options.summarise_from)[:most].tolist()
+    nodes = _due(view, options)[:most]
     if not nodes:
         return 0
     children, show = Children(view.tree), shown(view)

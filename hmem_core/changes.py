@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hmem_core.effects import Embed, Program
 from hmem_core.errors import InvalidInput, TurnNotFound
+from hmem_core.events import construction
 from hmem_core.journal.entries import (
     Entry,
     EventDescribed,
@@ -18,10 +19,11 @@ from hmem_core.journal.entries import (
     SegmentAnnotated,
     TurnAdded,
     TurnsForgotten,
+    TurnsLinked,
     erase,
 )
 from hmem_core.messages import Draft
-from hmem_core.options import SegmentOptions
+from hmem_core.options import EventOptions, SegmentOptions
 from hmem_core.records import Added, Forgotten, Skipped, index_text
 from hmem_core.segments.construction import decide
 from hmem_core.settling import places
@@ -39,7 +41,11 @@ _REEMBED_BATCH = 256
 
 
 def write_turns(
-    store: Store, drafts: Sequence[Draft], skipped: tuple[Skipped, ...], segments: SegmentOptions
+    store: Store,
+    drafts: Sequence[Draft],
+    skipped: tuple[Skipped, ...],
+    segments: SegmentOptions,
+    events: EventOptions,
 ) -> Program[Added]:
     """Embed the drafts that are not known by their key, and append them in one piece."""
     known = _known(store, drafts)
@@ -50,7 +56,7 @@ def write_turns(
     packed = {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(fresh) if vectors is not None}
     judged = yield from places(store, fresh, segments)
     while True:
-        outcome = _append(store, drafts, packed, skipped, segments, fresh, judged)
+        outcome = _append(store, drafts, packed, skipped, segments, events, fresh, judged)
         if isinstance(outcome, Added):
             return outcome
         # Another process has forgotten a turn that was known, or has added turns: what is missing is
@@ -88,6 +94,7 @@ def _append(
     packed: dict[int, bytes],
     skipped: tuple[Skipped, ...],
     segments: SegmentOptions,
+    events: EventOptions,
     fresh: Sequence[Draft],
     judged: tuple[int, list[int]] | None,
 ) -> Added | list[Draft]:
@@ -132,25 +139,28 @@ def _append(
             return Plan([])
         vectors = np.stack([unpack_vector(packed[id(draft)]) for draft in chosen])
         heights = decide(state, vectors, segments, [] if judged is None else judged[1]).heights
-        return Plan(
-            [
-                TurnAdded(
-                    recorded=now,
-                    id=turn,
-                    at=now if draft.at is None else draft.at,
-                    text=draft.text,
-                    role=names.role(draft.role),
-                    speaker=None if draft.speaker is None else names.speaker(draft.speaker),
-                    session=None if draft.session is None else names.session(draft.session),
-                    key=draft.key,
-                    part=draft.part,
-                    metadata=draft.metadata,
-                    vector=packed[id(draft)],
-                    height=int(height),
-                )
-                for turn, draft, height in zip(new, chosen, heights, strict=True)
-            ]
-        )
+        entries: list[Entry] = [
+            TurnAdded(
+                recorded=now,
+                id=turn,
+                at=now if draft.at is None else draft.at,
+                text=draft.text,
+                role=names.role(draft.role),
+                speaker=None if draft.speaker is None else names.speaker(draft.speaker),
+                session=None if draft.session is None else names.session(draft.session),
+                key=draft.key,
+                part=draft.part,
+                metadata=draft.metadata,
+                vector=packed[id(draft)],
+                height=int(height),
+            )
+            for turn, draft, height in zip(new, chosen, heights, strict=True)
+        ]
+        if events.affiliation == "cosine":
+            coming = [construction.Coming(draft.session, draft.index_text) for draft in chosen]
+            links = construction.decide(state, coming, vectors, events).links
+            entries.append(TurnsLinked(recorded=now, links=links))
+        return Plan(entries)
 
     seq = store.commit(plan)
     if unready:

@@ -57,16 +57,16 @@ class Memory:
         encoder: Encoder,
         tz: Any,
         segments: SegmentOptions,
+        events: EventOptions,
         reading: ReadingOptions,
         driver: ThreadDriver | None,
-        events: EventOptions,
     ) -> None:
         self._store = store
         self._encoder = encoder
         self._tz = tz
         self._segment_options = segments
-        self._reading_options = reading
         self._event_options = events
+        self._reading_options = reading
         self._segments = Segments(lambda: store.view(tree=True))
         self._driver = driver
 
@@ -124,12 +124,13 @@ class Memory:
             role=role, speaker=speaker, session=session, at=at, key=key, metadata=metadata, system=system
         )
         drafts, skipped = messages.read_messages(content, defaults, self._tz)
-        options = self._segment_options
+        options, events = self._segment_options, self._event_options
         if self._driver is None:  # nothing asks a model that is not there
             options = msgspec.structs.replace(options, compatibility="cosine")
-        added = yield from write_turns(self._store, drafts, tuple(skipped), options)
+            events = msgspec.structs.replace(events, affiliation="cosine")
+        added = yield from write_turns(self._store, drafts, tuple(skipped), options, events)
         if self._driver is not None and added.new:
-            yield from settling.catch_up(self._store, options, self._event_options)
+            yield from settling.catch_up(self._store, options, events)
         return added
 
     def forget(

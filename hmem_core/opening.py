@@ -83,7 +83,7 @@ def open(
     try:
         store = Store(journal, directory, made.identity, language=language, reembed=reembed, clock=clock)
         driver = None if llm is None else _driver_of(made, llm)
-        memory = Memory(store, made, zone, segments, reading, driver, events)
+        memory = Memory(store, made, zone, segments, events, reading, driver)
         if reembed:
             memory._reembed()
             store.reembedded()

@@ -78,17 +78,17 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Who says which events a turn belongs to. Without a language model, cosines do."""
     tau: Literal["auto"] | float = "auto"
     """Least cosine of a turn's context with an event for the turn to belong to it. ``"auto"`` follows the
-    conversation: m + spread · σ, with m and σ the mean and deviation of cosines with the nearest events of
-    late (ours)."""
-    spread: float = 0.0
+    conversation: m + spread · σ, clipped to [low, high], with m and σ the running mean and deviation of
+    cosines between successive turns (ours). Cosines with contexts, of several turns each, are greater."""
+    spread: float = 1.75
+    low: float = 0.3
+    high: float = 0.95
     continuity: float = 0.1
-    """Added to the cosine with events of the turn before in the session (ours)."""
+    """Added to the cosine with an event of the turn before in the session (ours)."""
     recent: int = 128
-    """A turn is compared with so many events, those to which turns were added last, … (ours)"""
+    """A turn is compared with so many events, those that got turns last, … (ours)"""
     recalled: int = 16
-    """… and with the events of so many turns, the latest that share its rarest terms."""
-    several: int = 1
-    """Without a model: events of a turn at most."""
+    """… and with those of so many turns at most, the latest that have its rarest terms."""
     describe: bool = True
     """With a language model: let it analyse turns and describe events."""
     window: int = 5
@@ -116,7 +116,7 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check(self.affiliation in modes, "affiliation", self.affiliation, f"one of {', '.join(modes)}")
         number = isinstance(self.tau, (int, float)) and -1 <= self.tau <= 2
         _check(self.tau == "auto" or number, "tau", self.tau, "'auto' or a cosine")
-        for name in ("spread", "continuity"):
+        for name in ("spread", "low", "high", "continuity"):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and abs(value) < 1e6, name, value, "a number")
         _check(self.continuity >= 0, "continuity", self.continuity, "a number from 0")
@@ -124,8 +124,8 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and -1 <= value <= 2, name, value, "from -1 to 2")
         _check(self.batch <= 32, "batch", self.batch, "32 turns at most")
-        limits = {"recent": 1, "recalled": 0, "several": 1, "window": 0, "candidates": 1, "refresh_below": 0}
-        limits |= {"batch": 1}
+        _check(self.low <= self.high, "low", self.low, f"not above high={self.high!r}")
+        limits = {"recent": 1, "recalled": 0, "window": 0, "candidates": 1, "refresh_below": 0, "batch": 1}
         for name, least in limits.items():
             value = getattr(self, name)
             fine = isinstance(value, int) and not isinstance(value, bool) and least <= value <= 4096

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hmem_kernels import frozen
 from hmem_kernels.affiliation import contexts
 
-__all__ = ["CONTEXT", "TurnsSoFar", "context_rows", "context_vectors"]
+__all__ = ["CONTEXT", "Contexts", "TurnsSoFar", "context_rows", "context_vectors"]
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -19,6 +19,15 @@ IntArray = npt.NDArray[np.int32]
 CONTEXT = frozen(np.array([1.0, 0.5, 0.25], np.float32))
 """What a turn and those before it in its session count in its context. No option, since the sums of events,
 which are part of the state, rest on it."""
+
+
+class Contexts(NamedTuple):
+    """Contexts of turns."""
+
+    rows: FloatArray
+    """Unit vectors, float32 of shape (turns, d); 0 for turns that are forgotten."""
+    length: FloatArray
+    """What each was divided by, float32 of shape (turns,)."""
 
 
 def context_rows(turns: IntArray, live: npt.NDArray[np.uint8], previous: IntArray) -> IntArray:
@@ -37,24 +46,30 @@ def context_rows(turns: IntArray, live: npt.NDArray[np.uint8], previous: IntArra
     return rows
 
 
-def context_vectors(vectors: Sequence[FloatArray], rows: IntArray) -> FloatArray:
-    """The contexts of turns, float32 of shape (turns, d).
+def context_vectors(
+    vectors: Sequence[FloatArray], rows: IntArray, coming: FloatArray | None = None
+) -> Contexts:
+    """The contexts of turns.
 
     Args:
         vectors: the vector column, in blocks.
         rows: as of `context_rows`.
+        coming: vectors of turns that are about to be added, numbered on from those there are.
     """
+    known = sum(map(len, vectors))
     needed = np.unique(rows[rows >= 0]).astype(np.int64)
     block = len(vectors[0]) if len(vectors) > 1 else 1 << 62  # all but the last are full
-    dimension = vectors[0].shape[1] if vectors else 0
+    dimension = coming.shape[1] if coming is not None else vectors[0].shape[1] if vectors else 0
     gathered = np.empty((needed.size, dimension), np.float32)
-    for number in np.unique(needed // block).tolist():
-        here = needed // block == number
+    if coming is not None:
+        gathered[needed >= known] = coming[needed[needed >= known] - known]
+    for number in np.unique(needed[needed < known] // block).tolist():
+        here = (needed < known) & (needed // block == number)
         gathered[here] = vectors[number][needed[here] - number * block]
     place = np.where(rows >= 0, np.searchsorted(needed, rows), -1).astype(np.int32)
-    out = np.empty((len(rows), dimension), np.float32)
-    contexts(frozen(gathered), frozen(place), CONTEXT, out)
-    return out
+    out, length = np.empty((len(rows), dimension), np.float32), np.empty(len(rows), np.float32)
+    contexts(frozen(gathered), frozen(place), CONTEXT, out, length)
+    return Contexts(out, length)
 
 
 class TurnsSoFar(NamedTuple):
@@ -65,6 +80,6 @@ class TurnsSoFar(NamedTuple):
     live: npt.NDArray[np.uint8]
     previous: IntArray
 
-    def contexts(self, turns: IntArray) -> FloatArray:
-        """The contexts of these turns, float32 of shape (turns, d)."""
+    def contexts(self, turns: IntArray) -> Contexts:
+        """The contexts of these turns."""
         return context_vectors(self.vectors, context_rows(turns, self.live, self.previous))

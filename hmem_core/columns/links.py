@@ -58,6 +58,8 @@ class LinkView(NamedTuple):
     """The turn of each link, in the order they were made: int32 of shape (links,). Forgotten turns too."""
     event: IntArray
     """The event of each link."""
+    length: FloatArray
+    """Of each link, what the context of its turn was divided by."""
     by_turn: _Index
     by_event: _Index
     indexed: int
@@ -88,11 +90,15 @@ class LinkColumns:
         "_earlier",
         "_indexed",
         "_latest",
+        "_newer",
+        "_newest",
         "_norm",
+        "_older",
         "_sums",
         "count",
         "event",
         "last",
+        "length",
         "turn",
         "unlinked",
     )
@@ -101,12 +107,17 @@ class LinkColumns:
         self.count = 0
         self.turn = Growable(np.int32)
         self.event = Growable(np.int32)
+        self.length = Growable(np.float32)
+        """Of each link, what the context of its turn was divided by; 0 once the turn is forgotten."""
         self.last = Growable(np.int32)
         """The number of each event's last link."""
         self.unlinked: set[int] = set()
         """Turns that are not forgotten and belong to no event yet."""
         self._latest = Growable(np.int32)  # the last link of each turn, -1 for none; derived, as what follows
         self._earlier = Growable(np.int32)  # for each link, the one before it of the same turn
+        self._newest = -1  # of events by their last link, a list linked both ways
+        self._newer = Growable(np.int32)
+        self._older = Growable(np.int32)
         self._sums = np.zeros((_FIRST_ROOM, dimension), np.float32)
         self._norm = np.zeros(_FIRST_ROOM, np.float32)
         self._by_turn = self._by_event = _EMPTY
@@ -162,12 +173,15 @@ class LinkColumns:
                 self.count += 1
                 self.last.append(0)
             self.last[event] = len(self.turn)
+            self._touch(event)
             self._chain(turn)
             self.turn.append(turn)
             self.event.append(event)
             self.unlinked.discard(turn)
         made = turns.contexts(linked)
-        add_contexts(frozen(made), frozen(which), frozen(events), self._sums, self._norm)
+        for length in made.length[which].tolist():
+            self.length.append(length)
+        add_contexts(frozen(made.rows), frozen(which), frozen(events), self._sums, self._norm)
         if len(self) - self._indexed > max(_TAIL, self._indexed // 8):
             self._index()
 
@@ -180,8 +194,9 @@ class LinkColumns:
         for start in range(0, len(self), _CHUNK):
             part = slice(start, start + _CHUNK)
             made = turns.contexts(linked[part])
-            which = np.arange(len(made), dtype=np.int32)
-            add_contexts(frozen(made), frozen(which), frozen(events[part]), self._sums, self._norm)
+            self.length.view()[part] = made.length
+            which = np.arange(len(made.rows), dtype=np.int32)
+            add_contexts(frozen(made.rows), frozen(which), frozen(events[part]), self._sums, self._norm)
 
     def events_of(self, turn: int) -> list[int]:
         """The events of a turn, the last one linked first."""
@@ -191,6 +206,32 @@ class LinkColumns:
             found.append(int(self.event[link]))
             link = int(self._earlier[link])
         return found
+
+    def recent(self, count: int) -> list[int]:
+        """At most so many events, those that got turns last, the latest first."""
+        found: list[int] = []
+        event = self._newest
+        while event >= 0 and len(found) < count:
+            found.append(event)
+            event = int(self._older[event])
+        return found
+
+    def _touch(self, event: int) -> None:
+        """Make `event` the newest."""
+        if event == self._newest:
+            return
+        if event == len(self._older):
+            self._older.append(-1)
+            self._newer.append(-1)
+        else:
+            newer, older = int(self._newer[event]), int(self._older[event])
+            self._older[newer] = older  # there is a newer one, as it is not the newest
+            if older >= 0:
+                self._newer[older] = newer
+        self._older[event], self._newer[event] = self._newest, -1
+        if self._newest >= 0:
+            self._newer[self._newest] = event
+        self._newest = event
 
     def _chain(self, turn: int) -> None:
         self._earlier.append(self._latest[turn])
@@ -202,6 +243,7 @@ class LinkColumns:
             self.count,
             self.turn.view(),
             self.event.view(),
+            self.length.view(),
             self._by_turn,
             self._by_event,
             self._indexed,
@@ -227,7 +269,10 @@ class LinkColumns:
         sums = pa.FixedSizeListArray.from_arrays(
             pa.array(self.sums().reshape(-1).copy()), max(self.dimension, 1)
         )
-        links = {"turn": pa.array(self.turn.view().copy()), "event": pa.array(self.event.view().copy())}
+        links = {
+            name: pa.array(column.view().copy())
+            for name, column in (("turn", self.turn), ("event", self.event), ("length", self.length))
+        }
         events = {
             "last": pa.array(self.last.view().copy()),
             "norm": pa.array(self.norms().copy()),
@@ -253,6 +298,7 @@ class LinkColumns:
         columns.count = events.num_rows
         columns.turn = Growable(np.int32, links.column("turn").to_numpy())
         columns.event = Growable(np.int32, links.column("event").to_numpy())
+        columns.length = Growable(np.float32, links.column("length").to_numpy())
         columns.last = Growable(np.int32, events.column("last").to_numpy())
         columns._norm[: columns.count] = events.column("norm").to_numpy()
         columns.sums()[:] = events.column("sums").flatten().to_numpy().reshape(-1, dimension)
@@ -262,6 +308,13 @@ class LinkColumns:
         columns._latest = Growable(np.int32, np.full(live.size, -1, np.int32))
         for turn in turns.tolist():
             columns._chain(turn)
+        by_age = np.argsort(columns.last.view())
+        columns._older = Growable(np.int32, np.full(columns.count, -1))
+        columns._newer = Growable(np.int32, np.full(columns.count, -1))
+        if columns.count:
+            columns._older.view()[by_age[1:]] = by_age[:-1]
+            columns._newer.view()[by_age[:-1]] = by_age[1:]
+            columns._newest = int(by_age[-1])
         columns.unlinked = set(np.flatnonzero((columns._latest.view() < 0) & (live == 1)).tolist())
         columns._index()
         return columns
@@ -271,10 +324,14 @@ class LinkColumns:
         return {
             "link turn": self.turn.view(),
             "link event": self.event.view(),
+            "link length": self.length.view(),
             "event last": self.last.view(),
             "event sums": self.sums(),
             "event norm": self.norms(),
             "unlinked": sorted(self.unlinked),
+            "newest": self._newest,
+            "older events": self._older.view(),
+            "newer events": self._newer.view(),
             "latest links": self._latest.view(),
             "earlier links": self._earlier.view(),
         }

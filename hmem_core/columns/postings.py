@@ -29,6 +29,7 @@ MaskArray = npt.NDArray[np.uint8]
 
 _TAIL_TURNS = 512
 """A tail of so many turns is merged into its block's base."""
+_COUNTED = 32
 _ALL_LIVE = frozen(np.empty(0, np.uint8))
 
 
@@ -90,6 +91,27 @@ class _Block:
         self.tail_turns += 1
         if self.tail_turns == _TAIL_TURNS:
             self.settle()
+
+    def latest(self, term: int, count: int) -> tuple[int, list[int]]:
+        """How many turns have the term, and the latest `count` of them, the last first. Of those in the tail
+        no more than `_COUNTED` count: a term of so many is common."""
+        if self._ids is not None:
+            number = self._ids.get(term, self.terms.size + self.tail.latest.size)
+        else:
+            number = int(np.searchsorted(self.terms, np.uint64(term)))
+            if number == self.terms.size or self.terms[number] != term:
+                return 0, []
+        found: list[int] = []
+        posting = int(self.tail.latest[number]) if number < self.tail.latest.size else -1
+        while posting >= 0 and len(found) < _COUNTED:
+            found.append(int(self.tail.turns[posting]))
+            posting = int(self.tail.earlier[posting])
+        total = len(found)
+        if number + 1 < self.base.offsets.size:
+            first, last = self.base.offsets[number : number + 2].tolist()
+            total += last - first
+            found += self.base.turns[max(first, last - count) : last][::-1].tolist()
+        return total, found[:count]
 
     def settle(self, live: MaskArray = _ALL_LIVE) -> None:
         """Merge the tail into the base, terms ascending; drop the postings of turns that are not live."""
@@ -248,6 +270,25 @@ class PostingColumns:
             live = np.ones(BLOCK_ROWS, np.uint8)
             live[[row % BLOCK_ROWS for row in group]] = 0
             self._blocks[number].settle(live)
+
+    def sharing(self, hashes: HashArray, terms: int, turns: int) -> list[int]:
+        """The latest turns that have the rarest of these terms: of so many terms so many turns at most.
+
+        Only the last two blocks are looked into, so that the cost does not grow with the memory.
+        """
+        known: list[tuple[int, list[int]]] = []
+        blocks = list(enumerate(self._blocks))[-1:-3:-1]
+        for term in hashes.tolist():
+            total = 0
+            latest: list[int] = []
+            for number, block in blocks:
+                count, found = block.latest(term, turns - len(latest))
+                total += count
+                latest += [number * BLOCK_ROWS + turn for turn in found]
+            if total:
+                known.append((total, latest))
+        known.sort(key=lambda one: one[0])
+        return [turn for _, latest in known[:terms] for turn in latest]
 
     def view(self) -> PostingView:
         """What a reader may use while turns are added."""

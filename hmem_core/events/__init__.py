@@ -1,1 +1,1 @@
-"""HiGMem (arXiv 2604.18349): events over the turns, as many as a turn belongs to."""
+"""The event view: which turns are about one thing, and what stands for it (HiGMem, arXiv 2604.18349)."""

@@ -54,7 +54,8 @@ def clear(
 ) -> list[int | str] | None:
     """The events of turns that need no question, by number or, for new ones, by name; None if one turn does.
 
-    A turn belongs to the nearest event if its score reaches `sure` and is ahead of the second's by `margin`.
+    A turn belongs to the nearest event if its score reaches `sure` and is ahead of the second's by `margin`;
+    not if there is no second, since nothing tells then what a score is worth.
     A turn whose score is below `far` for all events begins a new one, which the turns after it are compared
     with, by the nearest of its turns. If one turn is less clear, a question about all of them costs no more
     than one about it alone, so that cosines decide nothing.
@@ -72,7 +73,7 @@ def clear(
         if everything[first] < far:
             new.append([turn])
             decided.append(f"new{len(new)}")
-        elif everything[first] < sure or everything[first] - everything[second] < margin:
+        elif everything[first] < sure or not margin <= everything[first] - everything[second] < np.inf:
             return None
         elif first < scores.shape[1]:
             decided.append(first)

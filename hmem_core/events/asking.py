@@ -34,7 +34,7 @@ def in_parts(
         LLMError: asking failed before there was anything to keep.
     """
     found: dict[int, T | None] = {}
-    waiting = [list(turns)]
+    waiting = [list(turns)] if turns else []
     while waiting:
         part = waiting.pop()
         try:

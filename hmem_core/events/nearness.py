@@ -28,7 +28,7 @@ class Nearness(NamedTuple):
 def nearness(state: State, view: View, turns: npt.NDArray[np.int32]) -> Nearness:
     """How near each event is to each of `turns`. `view` is one of `state`, which is held still meanwhile,
     as the sums of events are not copied: O(events · turns · d)."""
-    contexts = TurnsSoFar(view.vectors, view.narrow["live"], view.narrow["previous"]).contexts(turns)
+    contexts = TurnsSoFar(view.vectors, view.narrow["live"], view.narrow["previous"]).contexts(turns).rows
     norms = state.events.links.norms()
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = contexts @ state.events.links.sums().T / norms

@@ -86,6 +86,8 @@ def describe(story: Story, show: Show, refresh_below: int) -> Program[Described]
     while True:
         new = story.unread[:count]
         shown = [turn for row in new if (turn := show(row)) is not None]
+        if not shown:  # all were forgotten in this moment
+            return Described(story.event, None, (), (), (), (), new)
         try:
             if story.summary is None or len(story.known) < refresh_below:
                 return (yield from _anew(story, new, shown, show))

@@ -219,7 +219,7 @@ def _link(store: Store, options: EventOptions, least: int) -> Program[int]:
             rows = due.unlinked(view)[:batch].astype(np.int32)
             if rows.size < least or not rows.size:
                 return done
-            near = nearness(state, view, rows)
+            near, updated = nearness(state, view, rows), _updated(state)
         given = None
         if not options.faithful:
             given = clear(near.scores, near.likeness, options.sure, options.margin, options.far)
@@ -228,7 +228,7 @@ def _link(store: Store, options: EventOptions, least: int) -> Program[int]:
             decided = {turn: (event,) for turn, event in zip(rows.tolist(), given, strict=True)}
         else:
             try:
-                decided = yield from _judged(view, options, rows.tolist(), near.scores)
+                decided = yield from _judged(view, options, rows.tolist(), near.scores, updated)
             except LLMError as error:
                 if not done:
                     raise
@@ -239,9 +239,10 @@ def _link(store: Store, options: EventOptions, least: int) -> Program[int]:
             return done
 
 
-def _judged(view: View, options: EventOptions, rows: list[int], scores: FloatArray) -> Program[Decisions]:
+def _judged(
+    view: View, options: EventOptions, rows: list[int], scores: FloatArray, updated: int | None
+) -> Program[Decisions]:
     """The events of these turns, as the model says it."""
-    updated = _updated(view)
     chosen = nearest(scores, options.candidates, event_affiliation.EVENTS, updated)
     turns, before = _in_sight(view, rows, options.window)
     if len(turns) == 1 and not chosen:  # there is nothing to choose
@@ -251,13 +252,10 @@ def _judged(view: View, options: EventOptions, rows: list[int], scores: FloatArr
     return (yield from affiliate(turns, events, updated, before, options.window))
 
 
-def _updated(view: View) -> int | None:
+def _updated(state: State) -> int | None:
     """The event that got a turn last, of those that have turns left."""
-    links = view.events.links
-    for turn, event in zip(links.turn[::-1].tolist(), links.event[::-1].tolist(), strict=True):
-        if view.narrow["live"][turn]:
-            return int(event)
-    return None
+    links = state.events.links
+    return next((event for event in links.recent(ROUND) if links.norms()[event] > 0), None)
 
 
 def _store_links(store: Store, decided: Decisions) -> int:

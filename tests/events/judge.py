@@ -146,7 +146,8 @@ class Driver:
 
 
 def with_judge(driver: Driver, location: Any = None, **events: Any) -> hmem.Memory:
-    """A memory that asks `driver` about events, and nothing about segments."""
+    """A memory that asks `driver` about events, whatever the cosines are, and nothing about segments."""
+    events = {"sure": 2.0, "far": -1.0, **events}
     memory = open_memory(
         location, encoder=driver.encoder, events=hmem.EventOptions(**events), segments=NO_SEGMENTS
     )

@@ -221,6 +221,7 @@ def test_what_is_unambiguous_needs_no_question() -> None:
     assert rule([[0.9, 0.8], [0.2, 0.8]], alone) is None, "too close to the second"
     assert rule([[0.9, 0.3], [0.2, 0.6]], alone) is None, "not near enough"
     assert rule([[0.9, 0.3], [0.1, 0.1]], alone) == [0, "new1"]
+    assert rule([[0.9], [0.9]], alone) is None, "there is no second"
     assert rule([[0.1, 0.1], [0.1, 0.1]], alone) == ["new1", "new2"]
     assert rule([[0.1, 0.1], [0.1, 0.1]], close) == ["new1", "new1"]
     assert rule([[0.1, 0.1], [0.9, 0.1]], close) is None, "the new event is as near"

@@ -27,10 +27,13 @@ from hmem_core.options import EventOptions, ReadingOptions, SegmentOptions
 from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
+from hmem_core.retrieval.events import Events
 from hmem_core.retrieval.filters import Where
 from hmem_core.retrieval.outline import Segments
 from hmem_core.retrieval.search import Request, check, search
 from hmem_core.retrieval.tokens import estimate_tokens
+from hmem_core.retrieval.views import Ranker
+from hmem_core.state import View
 from hmem_core.store import Store
 from hmem_core.times import TimeLike
 
@@ -68,6 +71,7 @@ class Memory:
         self._event_options = events
         self._reading_options = reading
         self._segments = Segments(lambda: store.view(tree=True))
+        self._events = Events(lambda: store.view(events=True), self._run, tz, reading)
         self._driver = driver
 
     def _run(self, program: Program[T], priority: Priority) -> T:
@@ -235,7 +239,8 @@ class Memory:
             k: how many turns at most.
             view: how turns are ranked: ``"fused"``, all signals together; ``"dense"``, the cosine of
                 embeddings alone; ``"lexical"``, BM25 alone; ``"time"``, the segment tree alone, whose
-                evidence may be segments of several turns.
+                evidence may be segments of several turns; ``"events"``, embeddings and words, and the events
+                of the turns.
             between: only turns whose own time lies in [start, end); None leaves a side open; an end
                 given as a bare date includes that day.
             where: only turns with these values in ``session``, ``speaker``, ``role``, ``key`` or a metadata
@@ -263,7 +268,11 @@ class Memory:
     def _search(self, request: Request) -> Program[list[Evidence]]:
         check(request)
         self._store.check_open()
-        return search(request, lambda tree: self._store.view(tree=tree), self._tz, self._reading_options)
+
+        def read(ranker: Ranker) -> View:
+            return self._store.view(tree=ranker.tree, events=ranker.events)
+
+        return search(request, read, self._tz, self._reading_options)
 
     @program(Priority.SEARCH)
     def context(
@@ -304,6 +313,11 @@ class Memory:
     def segments(self) -> Segments:
         """The segment tree over the turns, to walk and to read."""
         return self._segments
+
+    @property
+    def events(self) -> Events:
+        """What the turns are about: events, to read and to search."""
+        return self._events
 
     def stats(self) -> Stats:
         """Sizes and state."""

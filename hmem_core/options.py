@@ -83,7 +83,7 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
     spread: float = 1.75
     low: float = 0.3
     high: float = 0.95
-    continuity: float = 0.1
+    continuity: float = 0.15
     """Added to the cosine with an event of the turn before in the session (ours)."""
     recent: int = 128
     """A turn is compared with so many events, those that got turns last, … (ours)"""
@@ -214,11 +214,20 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight, in the fused view, of what a turn inherits from the segments above it; a segment's score is the
     logarithm of the mean odds of its turns, whose dense and lexical parts together are their log-odds (ours).
     Of policies, only ``"top-down"`` gives turns something."""
+    event: float = 0.25
+    """In fused searches: what a turn gains for each unit of the score of the best of its events (HiGMem's
+    events as anchors; the score is ours): the logarithm of the mean odds of the event's turns, and the two
+    below."""
+    centroid: float = 0.5
+    """Of an event's score: the cosine of the query with the event's centroid, or with its description by a
+    model if that is greater, standardised over events."""
+    coverage: float = 0.5
+    """Of an event's score: how much of the query's words, by idf, any of its turns has, standardised."""
 
     def __post_init__(self) -> None:
         policies = ("none", "top-down", "bottom-up")
         _check(self.policy in policies, "policy", self.policy, f"one of {', '.join(policies)}")
-        for name in ("dense", "lexical", "tree", "k1", "decay"):
+        for name in ("dense", "lexical", "tree", "k1", "decay", "event", "centroid", "coverage"):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
         _check(0 <= self.b <= 1, "b", self.b, "from 0 to 1")

@@ -64,6 +64,8 @@ VIEWS = {
     "time-none": View("time", ReadingOptions(policy="none"), segments=True),
     "time-top-down": View("time", ReadingOptions(policy="top-down"), segments=True),
     "time-bottom-up": View("time", ReadingOptions(policy="bottom-up"), segments=True),
+    "events": View("events"),
+    "fused-no-events": View("fused", ReadingOptions(event=0.0)),
     "fused": View("fused"),
 }
 

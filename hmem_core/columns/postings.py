@@ -190,11 +190,45 @@ class _BlockView(NamedTuple):
                 posting = int(self.tail.earlier[posting])
         return counts
 
+    def turns_of(self, number: int) -> IntArray:
+        """The turns that have a term."""
+        parts = []
+        if number + 1 < self.base.offsets.size:
+            parts.append(self.base.turns[self.base.offsets[number] : self.base.offsets[number + 1]])
+        tail = []
+        posting = int(self.tail.latest[number])
+        while posting >= 0:
+            tail.append(int(self.tail.turns[posting]))
+            posting = int(self.tail.earlier[posting])
+        return np.concatenate([*parts, np.array(tail, np.int32)])
+
 
 class PostingView(NamedTuple):
     """Postings as one reader sees them."""
 
     blocks: Sequence[_BlockView]
+
+    def having(self, hashes: HashArray, turns: int) -> tuple[npt.NDArray[np.uint64], FloatArray]:
+        """Which of at most 64 terms each of the turns has, as bits: uint64 of shape (turns,); and the idf of
+        each term, as if no turn were forgotten: float32 of shape (terms,)."""
+        bits = np.zeros(turns, np.uint64)
+        found = np.zeros(hashes.size, np.int64)
+        for number, block in enumerate(self.blocks):
+            rows = bits[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS]
+            numbers, known = block.find(hashes)
+            for place, term in zip(np.flatnonzero(known).tolist(), numbers.tolist(), strict=True):
+                having = block.turns_of(term)
+                rows[having] |= np.uint64(1 << place)
+                found[place] += having.size
+        return bits, idf(found, turns)
+
+    def frequencies(self, hashes: HashArray) -> npt.NDArray[np.int64]:
+        """How many turns have each of these distinct terms: int64 of shape (terms,)."""
+        found = np.zeros(hashes.size, np.int64)
+        for block in self.blocks:
+            numbers, known = block.find(hashes)
+            found[known] += block.found(numbers)
+        return found
 
     def bm25(
         self,

@@ -15,7 +15,7 @@ import functools
 import itertools
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ import xxhash
 from hmem_core.columns.stopwords import STOP_WORDS
 from hmem_core.errors import InvalidInput
 
-__all__ = ["ANALYSIS", "LANGUAGES", "Analyzer"]
+__all__ = ["ANALYSIS", "LANGUAGES", "Analyzer", "term_hashes"]
 
 ANALYSIS = f"1/{Stemmer.version()}/{unicodedata.unidata_version}"
 """What a change of the analysis shows in: an index made under another value is made anew."""
@@ -133,6 +133,11 @@ class Analyzer:
     def query(self, text: str) -> npt.NDArray[np.uint64]:
         """Distinct hashes of the terms of a query, ascending: uint64 of shape (terms,)."""
         return np.array(sorted({_hash(term) for term, _ in self.words(text, query=True)}), dtype=np.uint64)
+
+
+def term_hashes(terms: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """The hashes of terms, in their order: uint64 of shape (terms,)."""
+    return np.array([_hash(term) for term in terms], np.uint64)
 
 
 @functools.lru_cache(maxsize=1 << 16)

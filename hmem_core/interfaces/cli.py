@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import hmem_core as hmem
-from hmem_core.interfaces.commands import keeping, reading, writing
+from hmem_core.interfaces.commands import events, keeping, reading, writing
 from hmem_core.interfaces.exits import Commands, Exit, note
 
 __all__ = ["app", "main"]
@@ -76,6 +76,8 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "turns": reading.turns,
         "get": reading.get,
         "tree": reading.tree,
+        "events": events.events,
+        "event": events.event,
     },
     "Keeping": {
         "stats": keeping.stats,

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hmem_core.interfaces import outline
-from hmem_core.records import Added, Context, Evidence, Forgotten, Segment, Stats, Turn, Verified
+from hmem_core.records import Added, Context, Event, Evidence, Forgotten, Segment, Stats, Turn, Verified
 
 if TYPE_CHECKING:
     from hmem_core.ingest.bulk import Ingested
@@ -159,6 +159,56 @@ class Output:
             for segment, level in zip(segments, outline.levels(segments), strict=True)
         ]
         return self._table(rows, ())
+
+    def events(self, events: Sequence[Event]) -> None:
+        """A line each: number, score if it was searched for, times, turns, speakers, keywords, summary."""
+        if self.json:
+            return self._records(events)
+        scored = any(event.score is not None for event in events)
+        rows = [
+            [
+                str(event.id),
+                *([f"{event.score:.3f}"] if event.score is not None else []),
+                self._span(event),
+                str(len(event.turns)),
+                ", ".join(event.speakers),
+                ", ".join(event.keywords[:5]),
+                printable(event.summary, _LONGEST),
+            ]
+            for event in events
+        ]
+        score = ("score",) if scored else ()
+        return self._table(rows, ("id", *score, "time", "turns", "speakers", "keywords", "summary"))
+
+    def event(self, event: Event) -> None:
+        """Everything of one event: its fields, its summary and its timeline."""
+        if self.json:
+            return self.record(event)
+        self.fields(
+            {
+                "id": event.id,
+                "time": self._span(event),
+                "turns": ", ".join(map(str, event.turns)),
+                "sessions": ", ".join(event.sessions),
+                "speakers": ", ".join(event.speakers),
+                "keywords": ", ".join(event.keywords),
+                "tags": ", ".join(event.tags) or None,
+                "entities": ", ".join(event.entities),
+            }
+        )
+        self.line("\n" + "\n".join(printable(line) for line in event.summary.split("\n")) + "\n")
+        rows = []
+        for item in event.timeline:
+            said = f" ({item.time})" if item.time else ""
+            rows.append([self.time(item.at) + said, str(item.turn), item.fact])
+        return self._table(rows, ("time", "turn", "fact"))
+
+    def _span(self, event: Event) -> str:
+        """The times of its first and last turn; on a terminal the days, one if they are the same."""
+        if not self.console.is_terminal:
+            return f"{self.time(event.start)} {self.time(event.end)}"
+        start, end = self._date(event.start), self._date(event.end)
+        return start if start == end else f"{start} to {end}"
 
     def turn(self, turn: Turn) -> None:
         """Everything of one turn: its fields, a blank line, and its text as it was said."""

@@ -15,7 +15,7 @@ from hmem_core.messages import clean
 from hmem_core.options import ReadingOptions
 from hmem_core.records import Evidence
 from hmem_core.retrieval import filters, reading
-from hmem_core.retrieval.views import VIEWS, Query
+from hmem_core.retrieval.views import VIEWS, Query, Ranker
 from hmem_core.state import View
 from hmem_core.times import TimeLike
 
@@ -52,19 +52,19 @@ def check(request: Request) -> None:
 
 
 def search(
-    request: Request, read: Callable[[bool], View], tz: dt.tzinfo, options: ReadingOptions
+    request: Request, read: Callable[[Ranker], View], tz: dt.tzinfo, options: ReadingOptions
 ) -> Program[list[Evidence]]:
     """Find at most ``request.k`` turns, best first.
 
     Args:
-        read: gives the view once the query is embedded; with the segment tree if its argument is true.
+        read: gives the view once the query is embedded; with what the ranker reads.
         options: what `request` does not say itself.
     """
     check(request)
     query = clean(request.query)
     vectors: FloatArray = yield Embed((query,))
     ranker = VIEWS[request.view]
-    view = read(ranker.tree)
+    view = read(ranker)
     allowed = filters.mask(view, tz, between=request.between, where=request.where, as_of=request.as_of)
     chosen = request.reading or options
     found = []

@@ -7,10 +7,13 @@ neighbours and what it inherits from the tree is computed from them.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from hmem_core.columns.scanning import all_scores
+from hmem_core.events.scoring import Asked, lent
 from hmem_core.options import ReadingOptions
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
@@ -18,12 +21,30 @@ from hmem_kernels import frozen
 from hmem_kernels.propagate import propagate_along
 from hmem_kernels.select import add_standardised
 
-__all__ = ["Signals", "cosines", "dense", "inherited", "lateral", "lexical", "standardised", "words"]
+__all__ = [
+    "Query",
+    "Signals",
+    "anchored",
+    "cosines",
+    "inherited",
+    "lateral",
+    "lexical",
+    "standardised",
+    "words",
+]
 
 FloatArray = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
 Signals = dict[str, FloatArray]
 """Columns of scores by the name of their signal; a turn's score is their sum."""
+
+
+class Query(NamedTuple):
+    """What is asked, and its unit vector."""
+
+    text: str
+    vector: FloatArray
+
 
 _DEPTH = 30.0
 """Odds this far apart can still be told from each other in a prefix sum."""
@@ -48,11 +69,6 @@ def words(view: View, query: str, allowed: Mask, options: ReadingOptions) -> Flo
     narrow = view.narrow
     hashes = view.analyzer.query(query)
     return view.postings.bm25(hashes, narrow["length"], narrow["live"], allowed, k1=options.k1, b=options.b)
-
-
-def dense(view: View, query: FloatArray, allowed: Mask, options: ReadingOptions) -> FloatArray:
-    """The embeddings' part."""
-    return standardised(cosines(view, query), allowed, options.dense)
 
 
 def lexical(view: View, query: str, allowed: Mask, options: ReadingOptions) -> FloatArray:
@@ -90,3 +106,19 @@ def _of_segments(view: View, scores: FloatArray, allowed: Mask) -> FloatArray:
     means = node_scores(view.tree, odds, norm=counts)
     found: FloatArray = top + np.log(np.maximum(means, np.float32(np.exp(-_DEPTH))))
     return found
+
+
+def anchored(
+    view: View,
+    query: Query,
+    scores: FloatArray,
+    cosines: FloatArray,
+    allowed: Mask,
+    options: ReadingOptions,
+    weight: float,
+) -> FloatArray:
+    """What each turn gains by the best of its events, whose turns have these `scores`."""
+    if not weight or not view.rows:
+        return np.zeros_like(scores)
+    asked = Asked(scores, cosines, query.vector, view.analyzer.query(query.text))
+    return np.float32(weight) * lent(view, asked, allowed, options)

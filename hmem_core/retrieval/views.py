@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hmem_core.columns.scanning import best_rows, top_k
 from hmem_core.options import ReadingOptions
 from hmem_core.retrieval import signals
+from hmem_core.retrieval.signals import Query
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
 from hmem_kernels import frozen
@@ -20,13 +21,6 @@ __all__ = ["VIEWS", "Hit", "Query", "Ranker"]
 
 FloatArray = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
-
-
-class Query(NamedTuple):
-    """What is asked, and its unit vector."""
-
-    text: str
-    vector: FloatArray
 
 
 class Hit(NamedTuple):
@@ -40,11 +34,12 @@ class Hit(NamedTuple):
 
 
 class Ranker(NamedTuple):
-    """A view: how it ranks, and whether it reads the segment tree."""
+    """A view: how it ranks, and whether it reads the segment tree, and events."""
 
     rank: Callable[[View, Query, int, Mask, ReadingOptions], list[Hit]]
     """(memory, query, k, allowed turns, options) -> hits of k turns at most together, best first."""
     tree: bool = False
+    events: bool = False
 
 
 def dense(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
@@ -63,15 +58,37 @@ def lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpt
 
 
 def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
-    """Turns by all signals together: embeddings and words, what neighbours in the session lend, and what is
-    inherited from the segments of the tree."""
-    columns = {
-        "dense": signals.dense(view, query.vector, allowed, options),
-        "lexical": signals.lexical(view, query.text, allowed, options),
-    }
+    """Turns by all signals together: embeddings and words, what neighbours in the session lend, what is
+    inherited from the segments of the tree, and what their events gain them."""
+    columns, cosines = _own(view, query, allowed, options)
     own = columns["dense"] + columns["lexical"]
     columns["lateral"] = signals.lateral(view, own, options)
     columns["tree"] = signals.inherited(view, own, allowed, options)
+    columns["event"] = signals.anchored(view, query, own, cosines, allowed, options, options.event)
+    return _best(columns, k, allowed)
+
+
+def events(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
+    """Turns by embeddings and words, and as much again by their events (after HiGMem's events as anchors)."""
+    columns, cosines = _own(view, query, allowed, options)
+    own = columns["dense"] + columns["lexical"]
+    columns["event"] = signals.anchored(view, query, own, cosines, allowed, options, 1.0)
+    return _best(columns, k, allowed)
+
+
+def _own(
+    view: View, query: Query, allowed: Mask, options: ReadingOptions
+) -> tuple[signals.Signals, FloatArray]:
+    """What each turn scores by itself, and the cosines."""
+    cosines = signals.cosines(view, query.vector)
+    columns = {
+        "dense": signals.standardised(cosines, allowed, options.dense),
+        "lexical": signals.lexical(view, query.text, allowed, options),
+    }
+    return columns, cosines
+
+
+def _best(columns: signals.Signals, k: int, allowed: Mask) -> list[Hit]:
     total: FloatArray = np.add.reduce(list(columns.values()))
     return [
         _turn(int(row), {name: float(column[row]) for name, column in columns.items()})
@@ -120,9 +137,10 @@ def _turn(row: int, parts: dict[str, float]) -> Hit:
 
 
 VIEWS = {
-    "fused": Ranker(fused, tree=True),
+    "fused": Ranker(fused, tree=True, events=True),
     "dense": Ranker(dense),
     "lexical": Ranker(lexical),
     "time": Ranker(time, tree=True),
+    "events": Ranker(events, events=True),
 }
 """Rankers by the name of their view."""

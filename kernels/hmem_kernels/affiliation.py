@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from hmem_kernels._kernel import REORDER, frozen, kernel
 
-__all__ = ["add_contexts", "affiliate", "contexts", "lend_events", "score_events"]
+__all__ = ["add_contexts", "affiliate", "contexts", "gather_bits", "lend_events", "score_events"]
 
 FloatArray = npt.NDArray[np.float32]
 DoubleArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 MaskArray = npt.NDArray[np.uint8]
+BitArray = npt.NDArray[np.uint64]
 
 
 def _context_examples() -> Iterator[tuple[Any, ...]]:
@@ -301,3 +302,27 @@ def lend_events(turn: IntArray, event: IntArray, scores: FloatArray, lent: Float
     for i in range(turn.size):
         t = np.uint32(turn[i])
         lent[t] = max(lent[t], scores[np.uint32(event[i])])
+
+
+def _bit_examples() -> Iterator[tuple[Any, ...]]:
+    for links in (4, 0):
+        bits, allowed = frozen(np.array([1, 2, 4], np.uint64)), frozen(np.array([1, 0, 1], np.uint8))
+        yield _TURN[:links], _EVENT[:links], bits, allowed, np.zeros(2, np.uint64)
+
+
+@kernel(examples=_bit_examples)
+def gather_bits(
+    turn: IntArray, event: IntArray, bits: BitArray, allowed: MaskArray, gathered: BitArray
+) -> None:
+    """Give each event the bits of its allowed turns.
+
+    turn      int32 (links,)
+    event     int32 (links,)
+    bits      uint64 (turns,): for example, which terms of a query each turn has
+    allowed   uint8 (turns,)
+    gathered  uint64 (events,), updated
+    """
+    for i in range(turn.size):
+        t = np.uint32(turn[i])
+        if allowed[t] != 0:
+            gathered[np.uint32(event[i])] |= bits[t]

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hmem_kernels import frozen
-from hmem_kernels.affiliation import add_contexts, affiliate, contexts, lend_events, score_events
+from hmem_kernels.affiliation import add_contexts, affiliate, contexts, gather_bits, lend_events, score_events
 from tests.oracles import affiliation as oracle
 
 DIMENSION = 3
@@ -135,3 +135,13 @@ def test_what_events_lend_equals_the_oracle(turns, links, seed):
     expected = oracle.lend_events(turn, event, scores, lent.tolist())
     lend_events(frozen(turn), frozen(event), frozen(scores), lent)
     assert lent.tolist() == list(map(float, expected))
+
+
+@given(st.integers(1, 8), st.integers(0, 12), st.integers(0, 2**32))
+def test_gathered_bits_equal_the_oracle(turns, links, seed):
+    rng = np.random.default_rng(seed)
+    turn, event = table(1, links, 0, turns, rng)[0], table(1, links, 0, 4, rng)[0]
+    bits = rng.integers(0, 2**64, turns, dtype=np.uint64)
+    allowed, gathered = rng.integers(0, 2, turns).astype(np.uint8), np.zeros(4, np.uint64)
+    gather_bits(*map(frozen, (turn, event, bits, allowed)), gathered)
+    assert gathered.tolist() == oracle.gather_bits(turn, event, bits, allowed, 4)

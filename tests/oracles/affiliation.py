@@ -65,5 +65,13 @@ def lend_events(turn, event, scores, lent):
     ]
 
 
+def gather_bits(turn, event, bits, allowed, events):
+    sets = [set() for _ in range(events)]
+    for t, e in zip(turn, event, strict=True):
+        if allowed[t]:
+            sets[e] |= {bit for bit in range(64) if int(bits[t]) >> bit & 1}
+    return [sum(1 << bit for bit in one) for one in sets]
+
+
 def length(vector):
     return math.sqrt(sum(a * a for a in vector))

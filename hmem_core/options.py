@@ -136,7 +136,7 @@ class GuidedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a language model guides a search (HiGMem, arXiv 2604.18349).
 
     Numbers are the paper's where it has them. Where the defaults leave the paper, they ask less (ours);
-    `paper` asks as the paper does.
+    `faithful` asks as the paper does.
     """
 
     query: Literal["question", "keywords", "both"] = "question"
@@ -180,7 +180,7 @@ class GuidedOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check(gain, "predicted", self.predicted, "a number from 0")
 
     @classmethod
-    def paper(cls) -> GuidedOptions:
+    def faithful(cls) -> GuidedOptions:
         """One question for the keywords, one for each event, one for each ten candidates. The paper ranks by
         cosines alone, so use it with ``view="dense"``."""
         return cls(query="keywords", shown=128, together=1, ask_known=True, candidates=4096, predicted=0.0)

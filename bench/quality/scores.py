@@ -11,7 +11,6 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
 from statistics import fmean
 
 import Stemmer

@@ -1,11 +1,12 @@
 """Guided retrieval: a model says which turns are worth reading (HiGMem, arXiv 2604.18349).
 
-Programs over small records. What vectors found is given to them: turns, and events with their turns. A model
-is asked which turns of the events are worth reading (*prediction*) and which of all candidates help (*filter*).
+Programs over small records. What vectors found is given to them: turns, and events with their turns. A
+model is asked which turns of the events are worth reading (*prediction*) and which of all candidates help
+(*filter*).
 
-A question that gets no usable reply costs only what it could have said: an event adds nothing, a part of the
-candidates is kept unjudged. Once all questions of a stage failed, no later stage asks, so that a model that is
-down costs one wait; what is left is what vectors found.
+A question that gets no usable reply costs only what it could have said: an event adds nothing, a part of
+the candidates is kept unjudged. Once all questions of a stage failed, no later stage asks, so that a model
+that is down costs one wait; what is left is what vectors found.
 """
 
 from __future__ import annotations

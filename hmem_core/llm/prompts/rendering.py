@@ -131,7 +131,9 @@ def event_line(event: ShownEvent, limit: int = SHOWN) -> str:
 
 def fact_line(fact: ShownFact, limit: int = SHOWN) -> str:
     """A line of a timeline, its fact in at most `limit` characters."""
-    return line({"turn": fact.turn, "time": shown_text(fact.time, NAME), "fact": shown_text(fact.fact, limit)})
+    return line(
+        {"turn": fact.turn, "time": shown_text(fact.time, NAME), "fact": shown_text(fact.fact, limit)}
+    )
 
 
 def question_line(question: str) -> str:

@@ -29,12 +29,12 @@ PROMPT = Prompt(
     name="short_answer",
     version=1,
     system=f"""\
-You answer a question from turns of a conversation, in the order of time, each with its time, who said it and \
-what. Answer in as few words as will do, with the words of the turns where you can: a name, a date, a list \
-with commas between its items, yes or no; no sentence. Write "last week" or "tomorrow" in a turn as the date \
-or the span that it means, counted from the time of that turn. Where a likely answer follows from what was \
-said, give it. If the turns do not speak of what is asked, or it is another person than the question says, \
-answer "{NOT_MENTIONED}".
+You answer a question from turns of a conversation, in the order of time, each with its time, who said it \
+and what. Answer in as few words as will do, with the words of the turns where you can: a name, a date, a \
+list with commas between its items, yes or no; no sentence. Write "last week" or "tomorrow" in a turn as \
+the date or the span that it means, counted from the time of that turn. Where a likely answer follows from \
+what was said, give it. If the turns do not speak of what is asked, or it is another person than the \
+question says, answer "{NOT_MENTIONED}".
 
 {QUOTED}
 

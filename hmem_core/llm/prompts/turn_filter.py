@@ -1,4 +1,4 @@
-"""Which candidate turns help to answer a question? (HiGMem, final filter; speakers and times in view are ours)"""
+"""Which candidate turns help to answer a question? (HiGMem, final filter; speaker and time are ours)"""
 
 from __future__ import annotations
 

@@ -54,9 +54,9 @@ PROMPT = Prompt(
     name="turn_prediction",
     version=1,
     system=f"""\
-You search the memory of a conversation. You are shown a question and one event or several: what it is about, \
-lines of its timeline if there are any, and turns that belong to it, each with its id, its time, who said it \
-and what. Decide which turns are worth reading to answer the question.
+You search the memory of a conversation. You are shown a question and one event or several: what it is \
+about, lines of its timeline if there are any, and turns that belong to it, each with its id, its time, who \
+said it and what. Decide which turns are worth reading to answer the question.
 
 A turn is worth reading if it states the answer, a part of it, or something from which it follows, such as \
 when a thing happened or who is meant by "she" or "it"; with a short answer, the turn that asked for it. \

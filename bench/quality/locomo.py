@@ -26,6 +26,7 @@ import numpy as np
 import hmem_core as hmem
 from bench.quality import locomo_data
 from bench.quality.locomo_data import CATEGORIES, Conversation, Question
+from bench.quality.protocol import SHOWN, SPLITS, fill, halves, progress
 from bench.quality.structure import Structure, structure
 from bench.quality.tables import locomo_tables
 from bench.quality.vector_cache import CachedEncoder
@@ -38,12 +39,7 @@ from hmem_core.retrieval.context import pack
 from hmem_core.retrieval.tokens import estimate_tokens
 
 CUTS = (5, 8, 10, 20)
-SHOWN = 8
-"""The cut at which precision, turns and tokens are taken."""
 FIGURES = (*(f"recall@{cut}" for cut in CUTS), f"precision@{SHOWN}", "turns", "tokens")
-SPLITS = ("all", "dev", "test")
-DEV = 5
-"""Conversations of the dev half."""
 CACHE = Path(".cache") / "quality"
 
 
@@ -142,11 +138,10 @@ def measure(
     """The report: rows of figures, the trees, the encoder, and the seconds it took."""
     began = time.perf_counter()
     names = tuple(views)
-    halves = [("dev" if number < DEV else "test", one) for number, one in enumerate(conversations)]
-    chosen = [(half, one) for half, one in halves if split in ("all", half)]
+    chosen = halves(conversations, split)
     answered: list[Answered] = []
     for number, (half, conversation) in enumerate(chosen, 1):
-        _progress(number, len(chosen), conversation)
+        progress(number, len(chosen), conversation)
         answered += _ask(conversation, half, encoder, names)
     return {
         "rows": list(_rows(answered, names, SPLITS if split == "all" else (split,))),
@@ -154,22 +149,6 @@ def measure(
         "encoder": encoder.identity.name,
         "seconds": round(time.perf_counter() - began, 1),
     }
-
-
-def _progress(number: int, of: int, conversation: Conversation) -> None:
-    turns, questions = len(conversation.turns), len(conversation.questions)
-    print(f"{number}/{of} {conversation.name}: {turns} turns, {questions} questions", file=sys.stderr)
-
-
-def fill(memory: hmem.Memory, conversation: Conversation) -> None:
-    """Add all turns of a conversation, a session at a time."""
-    for session in dict.fromkeys(turn.session for turn in conversation.turns):
-        turns = [turn for turn in conversation.turns if turn.session == session]
-        memory.add(
-            [{"speaker": turn.speaker, "content": turn.content, "key": turn.dia_id} for turn in turns],
-            session=f"session_{session}",
-            at=turns[0].at,
-        )
 
 
 def _ask(

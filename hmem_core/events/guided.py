@@ -90,7 +90,7 @@ class Selected(NamedTuple):
     """What became of it."""
 
     kept: tuple[int, ...]
-    """The turns to read, in no order; empty only if there were none to choose from."""
+    """The turns to read, in the order of their times; empty only if there were none to choose from."""
     predicted: frozenset[int]
     """Turns that the model named in an event."""
     judged: bool
@@ -133,7 +133,7 @@ def select(question: str, found: Material, account: Account, options: GuidedOpti
     chronological = sorted((shown[turn] for turn in candidates), key=lambda turn: (turn.at, turn.id))
     kept, judged = yield from _filter(question, chronological, account, options)
     if not kept:  # never empty: the best that vectors found
-        kept = semantic
+        kept = [turn.id for turn in chronological if turn.id in set(semantic)]
     stages.append(account.stage("filter", kept))
     return Selected(tuple(kept), frozenset(named), judged, tuple(stages))
 

@@ -103,7 +103,8 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
     for each of its events. Else several turns share a question, and none is asked about where they belong if
     the nearest event of each is unambiguous (ours)."""
     batch: int = 16
-    """Turns that share a question, at most. Fewer wait until there are so many, or for `settle`."""
+    """Turns that share a question, at most. Fewer wait until there are so many, or for `settle`. A slow model
+    needs a smaller one, or more time (`LLM.timeout`): its reply takes some 80 tokens a turn."""
     sure: float = 0.7
     """Unambiguous: the cosine of the turn's context with the nearest event reaches this, …"""
     margin: float = 0.2

@@ -85,7 +85,7 @@ def main() -> None:
     recorder = Recorder(llm, given.log)
     turns = [json.loads(line) for line in CONVERSATION.read_text().splitlines()[: given.turns]]
     options = hmem.EventOptions(batch=given.batch, faithful=given.faithful)
-    segments = hmem.SegmentOptions(summarise=False, summarise_from=10**9)
+    segments = hmem.SegmentOptions(summarise=False)
     with hmem.open(events=options, segments=segments) as memory:
         driver = ThreadDriver(memory._encoder.embed, llm, transport=lambda: recorder)
         memory._driver = driver

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hmem_core.columns.blocks import BLOCK_ROWS
 from hmem_kernels import frozen
-from hmem_kernels.lexical import Postings, Tail, add_postings, bm25, merge_postings
+from hmem_kernels.lexical import Postings, Tail, add_postings, bm25, latest_postings, merge_postings
 
 __all__ = ["PostingColumns", "PostingView", "idf"]
 
@@ -29,7 +29,6 @@ MaskArray = npt.NDArray[np.uint8]
 
 _TAIL_TURNS = 512
 """A tail of so many turns is merged into its block's base."""
-_COUNTED = 32
 _ALL_LIVE = frozen(np.empty(0, np.uint8))
 
 
@@ -92,26 +91,14 @@ class _Block:
         if self.tail_turns == _TAIL_TURNS:
             self.settle()
 
-    def latest(self, term: int, count: int) -> tuple[int, list[int]]:
-        """How many turns have the term, and the latest `count` of them, the last first. Of those in the tail
-        no more than `_COUNTED` count: a term of so many is common."""
+    def numbers(self, hashes: HashArray) -> IntArray:
+        """The numbers of terms, -1 for those that the block does not know."""
         if self._ids is not None:
-            number = self._ids.get(term, self.terms.size + self.tail.latest.size)
-        else:
-            number = int(np.searchsorted(self.terms, np.uint64(term)))
-            if number == self.terms.size or self.terms[number] != term:
-                return 0, []
-        found: list[int] = []
-        posting = int(self.tail.latest[number]) if number < self.tail.latest.size else -1
-        while posting >= 0 and len(found) < _COUNTED:
-            found.append(int(self.tail.turns[posting]))
-            posting = int(self.tail.earlier[posting])
-        total = len(found)
-        if number + 1 < self.base.offsets.size:
-            first, last = self.base.offsets[number : number + 2].tolist()
-            total += last - first
-            found += self.base.turns[max(first, last - count) : last][::-1].tolist()
-        return total, found[:count]
+            return np.array([self._ids.get(value, -1) for value in hashes.tolist()], np.int32)
+        found = np.searchsorted(self.terms, hashes)
+        known = found < self.terms.size
+        known[known] = self.terms[found[known]] == hashes[known]
+        return np.where(known, found, -1).astype(np.int32)
 
     def settle(self, live: MaskArray = _ALL_LIVE) -> None:
         """Merge the tail into the base, terms ascending; drop the postings of turns that are not live."""
@@ -280,6 +267,14 @@ class PostingView(NamedTuple):
         return scores
 
 
+class Latest(NamedTuple):
+    """Of some terms, how many turns have each, and the latest ones."""
+
+    found: npt.NDArray[np.int64]
+    turns: IntArray
+    """int32 of shape (terms, most): the latest first, -1 where there are fewer."""
+
+
 class PostingColumns:
     """Postings of all turns; turn number = row number."""
 
@@ -305,24 +300,18 @@ class PostingColumns:
             live[[row % BLOCK_ROWS for row in group]] = 0
             self._blocks[number].settle(live)
 
-    def sharing(self, hashes: HashArray, terms: int, turns: int) -> list[int]:
-        """The latest turns that have the rarest of these terms: of so many terms so many turns at most.
+    def latest(self, hashes: HashArray, most: int) -> Latest:
+        """How frequent terms are of late, and the latest turns that have them.
 
         Only the last two blocks are looked into, so that the cost does not grow with the memory.
         """
-        known: list[tuple[int, list[int]]] = []
-        blocks = list(enumerate(self._blocks))[-1:-3:-1]
-        for term in hashes.tolist():
-            total = 0
-            latest: list[int] = []
-            for number, block in blocks:
-                count, found = block.latest(term, turns - len(latest))
-                total += count
-                latest += [number * BLOCK_ROWS + turn for turn in found]
-            if total:
-                known.append((total, latest))
-        known.sort(key=lambda one: one[0])
-        return [turn for _, latest in known[:terms] for turn in latest]
+        found, held = np.zeros(hashes.size, np.int64), np.zeros(hashes.size, np.int32)
+        turns = np.full((hashes.size, most), -1, np.int32)
+        for number, block in list(enumerate(self._blocks))[-1:-3:-1]:
+            numbers = frozen(block.numbers(hashes))
+            first = number * BLOCK_ROWS
+            latest_postings(numbers, block.base.frozen(), block.tail.frozen(), first, found, held, turns)
+        return Latest(found, turns)
 
     def view(self) -> PostingView:
         """What a reader may use while turns are added."""

@@ -15,7 +15,7 @@ import functools
 import itertools
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,10 @@ def _fold(word: str) -> str:
     return "".join(character for character in decomposed if not unicodedata.combining(character))
 
 
+Counted = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32], int]
+"""As `Analyzer.count` returns it."""
+
+
 class Analyzer:
     """Cuts texts into terms.
 
@@ -85,6 +89,7 @@ class Analyzer:
                 f"language={language!r} has no stemmer; choose of {', '.join(sorted(LANGUAGES))}"
             )
         self.language = language
+        self._ahead: dict[str, Counted] = {}
         self._term = functools.lru_cache(maxsize=1 << 16)(self._make_term)
 
     def words(self, text: str, *, query: bool = False) -> Iterator[tuple[str, bool]]:
@@ -116,11 +121,14 @@ class Analyzer:
         stem = _stem(language, word)
         return _fold(stem) if script not in _BY_SCRIPT else stem
 
-    def count(self, text: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32], int]:
+    def count(self, text: str) -> Counted:
         """Terms of a text to be indexed: (hashes, how often each occurs, length of the text in terms).
 
         The hashes are ascending and distinct: uint64 of shape (terms,); the counts float32 of the same shape.
         """
+        return self._ahead.pop(text, None) or self._count(text)
+
+    def _count(self, text: str) -> Counted:
         counts: dict[int, int] = {}
         length = 0
         for term, counted in self.words(text):
@@ -129,6 +137,12 @@ class Analyzer:
             length += counted
         hashes = np.array(sorted(counts), dtype=np.uint64)
         return hashes, np.array([counts[value] for value in hashes.tolist()], dtype=np.float32), length
+
+    def count_ahead(self, texts: Sequence[str]) -> list[npt.NDArray[np.uint64]]:
+        """The hashes that `count` will give of texts which are about to be indexed, and which it then does
+        not count a second time."""
+        self._ahead = {text: self._count(text) for text in texts}
+        return [self._ahead[text][0] for text in texts]
 
     def query(self, text: str) -> npt.NDArray[np.uint64]:
         """Distinct hashes of the terms of a query, ascending: uint64 of shape (terms,)."""

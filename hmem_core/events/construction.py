@@ -170,13 +170,16 @@ def _recalled(
     """For each turn, the events of earlier turns that share its rarest terms."""
     found: list[list[int]] = [[] for _ in range(waiting.size)]
     each = -(-options.recalled // TERMS)
-    for turn in coming:
-        events: dict[int, None] = {}
-        if each:
-            hashes = state.analyzer.query(turn.index_text)
-            for other in state.postings.sharing(hashes, TERMS, each)[: options.recalled]:
-                events.update(dict.fromkeys(state.events.links.events_of(other)[:1]))
-        found.append(list(events))
+    counted = state.analyzer.count_ahead([turn.index_text for turn in coming])
+    hashes = np.unique(np.concatenate(counted)) if counted else np.empty(0, np.uint64)
+    latest = state.postings.latest(hashes, each)
+    for terms in counted:
+        places = np.searchsorted(hashes, terms)
+        places = places[latest.found[places] > 0]
+        rarest = places[np.argsort(latest.found[places], kind="stable")[:TERMS]]
+        others = latest.turns[rarest].ravel().tolist()[: options.recalled]
+        events = (state.events.links.events_of(turn) for turn in others if turn >= 0)
+        found.append(list(dict.fromkeys(some[0] for some in events if some)))
     return found
 
 

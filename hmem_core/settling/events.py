@@ -149,10 +149,11 @@ def _sum(outcomes: Sequence[int | Exception]) -> tuple[int, LLMError | None]:
 def _in_turn(store: Store, options: EventOptions, found: _Due) -> Program[int]:
     """The paper's order: each turn is analysed and linked, and its events are described, before the next."""
     done = 0
+    unanalysed, unlinked = set(found.unanalysed), set(found.unlinked)
     for turn in found.turns[:ROUND]:
-        if turn in found.unanalysed:
+        if turn in unanalysed:
             done += yield from _analyse(store, options, [turn])
-        if turn in found.unlinked:
+        if turn in unlinked:
             done += yield from _link(store, options, 1)
             if options.describe:
                 events = np.unique(store.view().events.links.events_of(turn)).tolist()

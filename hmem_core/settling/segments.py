@@ -98,14 +98,18 @@ def _described(view: View, node: int) -> str:
 
 def waiting(store: Store, options: SegmentOptions) -> int:
     """How many segments wait for a summary."""
-    return len(summaries.due(store.view(tree=True), options.summarise_from))
+    return len(_due(store.view(tree=True), options))
+
+
+def _due(view: View, options: SegmentOptions) -> list[int]:
+    """The segments that wait for a summary, the lowest first."""
+    nodes: list[int] = summaries.due(view, options.summarise_from).tolist() if options.summarise else []
+    return nodes
 
 
 def catch_up(store: Store, options: SegmentOptions) -> Program[int]:
     """Summarise what is due, one round of it; returns how many segments. A model that fails costs nothing but
     that: what it did not summarise stays due."""
-    if not options.summarise:
-        return 0
     try:
         return (yield from _round(store, options))
     except LLMError as error:
@@ -120,7 +124,7 @@ def settle(store: Store, options: SegmentOptions) -> Program[int]:
         LLMError: the model failed for every segment of a round; what it did before is kept.
     """
     total = 0
-    while len(summaries.due(store.view(tree=True), options.summarise_from)):
+    while _due(store.view(tree=True), options):
         total += yield from _round(store, options)
     return total
 
@@ -128,7 +132,7 @@ def settle(store: Store, options: SegmentOptions) -> Program[int]:
 def _round(store: Store, options: SegmentOptions) -> Program[int]:
     """Summarise up to `ROUND` segments side by side, and store what was good."""
     view = store.view(tree=True)
-    nodes = summaries.due(view, options.summarise_from)[:ROUND].tolist()
+    nodes = _due(view, options)[:ROUND]
     if not nodes:
         return 0
     children, show = Children(view.tree), shown(view)

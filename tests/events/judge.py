@@ -23,8 +23,11 @@ __all__ = ["MARK", "Driver", "Judge", "records", "sections", "with_judge"]
 MARK = "about "
 """Before the topics in a summary that a judge writes, by which it knows the event again."""
 
+KNOWN = 60
+"""Characters by which a turn is known again, as prompts show long ones in part."""
+
 Record = dict[str, Any]
-NO_SEGMENTS = hmem.SegmentOptions(summarise=False, summarise_from=10**9)
+NO_SEGMENTS = hmem.SegmentOptions(summarise=False)
 
 
 def records(ask: Ask) -> list[Record]:
@@ -52,6 +55,12 @@ class Judge:
 
     def __init__(self, topics: Callable[[Record], Iterable[str]]) -> None:
         self.topics = topics
+
+    @classmethod
+    def by_session(cls, turns: Iterable[Record]) -> Judge:
+        """For whom each session of `turns`, as records of a conversation file, is an event."""
+        session = {turn["content"][:KNOWN]: turn["session"] for turn in turns}
+        return cls(lambda turn: [session[turn["text"][:KNOWN]]])
 
     def __call__(self, ask: Ask) -> Any:
         """The reply to a question on events or segments."""

@@ -38,12 +38,6 @@ def by_word(turn: Record) -> list[str]:
     return re.findall(r"topic(\w+)", turn["text"])
 
 
-def by_session(turns: list[dict[str, Any]]) -> Judge:
-    """A judge for whom each session is an event."""
-    session = {turn["content"][:60]: turn["session"] for turn in turns}
-    return Judge(lambda turn: [session[turn["text"][:60]]])
-
-
 def events(memory: hmem.Memory) -> EventView:
     return memory._store.view().events
 
@@ -66,7 +60,7 @@ TURNS = [f"topic{name} number {i}" for name in "abcab" for i in range(6)]
 
 @pytest.mark.parametrize("size", [1, 16, 400])
 def test_batched_questions_on_the_demo_conversation_are_at_most_one_for_two_turns(size: int) -> None:
-    driver = Driver(by_session(DEMO))
+    driver = Driver(Judge.by_session(DEMO))
     with with_judge(driver, sure=USUAL.sure, far=USUAL.far) as memory:
         for start in range(0, len(DEMO), size):
             memory.add(DEMO[start : start + size])
@@ -83,7 +77,7 @@ def test_batched_questions_on_the_demo_conversation_are_at_most_one_for_two_turn
 
 def test_the_faithful_mode_asks_what_the_paper_does() -> None:
     some = DEMO[:60]
-    judge = by_session(some)
+    judge = Judge.by_session(some)
     topics = judge.topics
     both = {turn["content"][:60] for turn in some[10:25]}  # a quarter of the turns belong to two events
     judge.topics = lambda turn: [*topics(turn), *(["plans"] if turn["text"][:60] in both else [])]

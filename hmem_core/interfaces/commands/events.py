@@ -27,8 +27,8 @@ def events(
 ) -> None:
     """List events: turns that are about one thing, whether said in a row or weeks apart.
 
-    Those that got a turn last come first; with a query, those nearest to it. In a pipe: number, score if there
-    is a query, times of the first and last turn, number of turns, speakers, keywords, summary.
+    Those that got a turn last come first; with a query, those nearest to it. In a pipe: number, score if
+    there is a query, times of the first and last turn, number of turns, speakers, keywords, summary.
     """
     out = output(json, tz)
     with open_memory(memory, encoder, tz) as opened:

@@ -44,7 +44,15 @@ if TYPE_CHECKING:
     )
     from hmem_core.memory import Memory
     from hmem_core.opening import open, verify
-    from hmem_core.options import LLM, Budget, EventOptions, Prices, ReadingOptions, SegmentOptions
+    from hmem_core.options import (
+        LLM,
+        Budget,
+        EventOptions,
+        GuidedOptions,
+        Prices,
+        ReadingOptions,
+        SegmentOptions,
+    )
     from hmem_core.records import (
         Added,
         Context,
@@ -52,6 +60,8 @@ if TYPE_CHECKING:
         Event,
         Evidence,
         Forgotten,
+        Guided,
+        GuidedStage,
         LedgerSnapshot,
         Line,
         Segment,
@@ -86,6 +96,9 @@ __all__ = [  # noqa: RUF022 - in the order of `sorted`, as `dir` has them
     "Evidence",
     "Forgotten",
     "FunctionEncoder",
+    "Guided",
+    "GuidedOptions",
+    "GuidedStage",
     "HmemError",
     "InvalidInput",
     "LLM",
@@ -125,6 +138,7 @@ _ELSEWHERE = {
     "Encoder": "embedding.base",
     "EventOptions": "options",
     "FunctionEncoder": "embedding.function",
+    "GuidedOptions": "options",
     "LLM": "options",
     "Memory": "memory",
     "OnnxEncoder": "embedding.onnx",

@@ -153,6 +153,7 @@ class AsyncMemory(_Awaited[Memory]):
     turns = _awaited(Memory.turns)
     search = _driven(Memory.search)
     context = _driven(Memory.context)
+    guided = _driven(Memory.guided)
     settle = _driven(Memory.settle)
     stats = _awaited(Memory.stats)
     checkpoint = _awaited(Memory.checkpoint)

@@ -23,10 +23,10 @@ from hmem_core.errors import (
 )
 from hmem_core.messages import Message
 from hmem_core.methods import program
-from hmem_core.options import EventOptions, ReadingOptions, SegmentOptions
-from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
+from hmem_core.options import EventOptions, GuidedOptions, ReadingOptions, SegmentOptions
+from hmem_core.records import Added, Context, Evidence, Forgotten, Guided, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
-from hmem_core.retrieval import filters, reading
+from hmem_core.retrieval import filters, guiding, reading
 from hmem_core.retrieval.events import Events
 from hmem_core.retrieval.filters import Where
 from hmem_core.retrieval.outline import Segments
@@ -238,6 +238,7 @@ class Memory:
         as_of: int | TimeLike | None = None,
         explain: bool = False,
         reading: ReadingOptions | None = None,
+        guided: bool | GuidedOptions = False,
     ) -> Program[list[Evidence]]:
         """The turns most worth reading for `query`, best first; an empty list if none passes the filters.
 
@@ -254,12 +255,15 @@ class Memory:
             where: only turns with these values in ``session``, ``speaker``, ``role``, ``key`` or a metadata
                 field; a list means any of its values, a dict holds operators such as ``{"$gte": 3}``.
             as_of: only what the memory knew at that sequence number (int) or time. Forgotten turns stay gone.
-            explain: fill `Evidence.signals`.
+            explain: fill `Evidence.signals`, and in a guided search `Evidence.stages`.
             reading: how scores come about, instead of what the memory was opened with.
+            guided: let the language model choose among what is found, and look into events for more; see
+                `guided`. It may return fewer than `k`.
 
         Raises:
             InvalidInput: an empty query, or an argument without meaning.
             EncoderError: the encoder failed.
+            LLMMissing: `guided`, and the memory has no language model.
         """
         request = Request(
             query=query,
@@ -271,16 +275,71 @@ class Memory:
             explain=explain,
             reading=reading,
         )
-        return (yield from self._search(request))
+        return (yield from self._search(request, guided))
 
-    def _search(self, request: Request) -> Program[list[Evidence]]:
+    @program(Priority.SEARCH)
+    def guided(
+        self,
+        query: str,
+        k: int | Literal["auto"] = 8,
+        *,
+        options: GuidedOptions | None = None,
+        view: str = "fused",
+        between: Between | None = None,
+        where: Where | None = None,
+        as_of: int | TimeLike | None = None,
+        explain: bool = False,
+        reading: ReadingOptions | None = None,
+    ) -> Program[Guided]:
+        """What ``search(query, guided=True)`` returns, with an account of how (HiGMem, arXiv 2604.18349).
+
+        The best turns and the best events are found as in any search. The language model is asked which turns
+        of these events are worth reading, all at once, and then which of all these candidates help. What it
+        keeps is returned, best first; if it keeps nothing, the best turns.
+
+        Filters apply before everything: the model is shown nothing that they exclude. A question that fails
+        is passed over, with a warning to the logger ``hmem.llm``; if the model is down, the result is that of
+        a search without it.
+
+        Args:
+            options: how much is asked.
+            view: how turns are ranked; any but ``"time"``.
+            query, k, between, where, as_of, explain, reading: as in `search`.
+
+        Raises:
+            As `search`.
+        """
+        request = Request(
+            query=query,
+            k=k,
+            view=view,
+            between=between,
+            where=where,
+            as_of=as_of,
+            explain=explain,
+            reading=reading,
+        )
+        return (yield from self._guided(request, options or GuidedOptions()))
+
+    def _search(self, request: Request, guided: bool | GuidedOptions) -> Program[list[Evidence]]:
+        if guided is not False:
+            options = GuidedOptions() if guided is True else guided
+            return list((yield from self._guided(request, options)).evidence)
         check(request)
         self._store.check_open()
+        return (yield from search(request, self._read, self._tz, self._reading_options))
 
-        def read(ranker: Ranker) -> View:
-            return self._store.view(tree=ranker.tree, events=ranker.events)
+    def _guided(self, request: Request, options: GuidedOptions) -> Program[Guided]:
+        if not isinstance(options, GuidedOptions):
+            raise InvalidInput(f"guided={options!r}: give True, False or GuidedOptions")
+        guiding.check_guided(request)
+        self._store.check_open()
+        if self._driver is None:
+            raise LLMMissing("guided search asks a language model; open the memory with llm=LLM(...)")
+        return guiding.search(request, self._read, self._tz, self._reading_options, options)
 
-        return search(request, read, self._tz, self._reading_options)
+    def _read(self, ranker: Ranker) -> View:
+        return self._store.view(tree=ranker.tree, events=ranker.events)
 
     @program(Priority.SEARCH)
     def context(
@@ -293,6 +352,7 @@ class Memory:
         between: Between | None = None,
         where: Where | None = None,
         as_of: int | TimeLike | None = None,
+        guided: bool | GuidedOptions = False,
     ) -> Program[Context]:
         """Evidence for `query`, packed for a prompt: chronological, dated, with ids, within a budget.
 
@@ -301,7 +361,7 @@ class Memory:
         Args:
             max_tokens: ``count(context.text)`` never exceeds it.
             count: counts tokens; the default estimates, leaning high, for any model.
-            view, between, where, as_of: as in `search`.
+            view, between, where, as_of, guided: as in `search`.
 
         Raises:
             As `search`.
@@ -316,7 +376,7 @@ class Memory:
             where=where,
             as_of=as_of,
         )
-        found = yield from self._search(request)
+        found = yield from self._search(request, guided)
         now = self._store.view()
         allowed = filters.mask(now, self._tz, between=between, where=where, as_of=as_of)
         return packing.pack(found, max_tokens, count, self._tz, reading.lead_ins(now, found, allowed))

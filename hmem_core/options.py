@@ -11,7 +11,7 @@ import msgspec
 
 from hmem_core.errors import InvalidInput
 
-__all__ = ["LLM", "Budget", "EventOptions", "Prices", "ReadingOptions", "SegmentOptions"]
+__all__ = ["LLM", "Budget", "EventOptions", "GuidedOptions", "Prices", "ReadingOptions", "SegmentOptions"]
 
 Policy = Literal["none", "top-down", "bottom-up"]
 
@@ -73,7 +73,7 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How turns are put together to events, and how these are described and read (HiGMem, arXiv 2604.18349).
+    """How turns are put together to events, and how these are described (HiGMem, arXiv 2604.18349).
 
     They may differ from one opening of a memory to the next: what was decided is in the journal.
     """
@@ -115,12 +115,6 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
     """… and is ahead of that with the second by so much; …"""
     far: float = 0.2
     """… or it is below this for all events, and the turn begins a new one."""
-    semantic_turns: int = 10
-    """Guided reading: turns taken by their cosine (paper: 10)."""
-    semantic_events: int = 10
-    """Guided reading: events looked into (paper: 10)."""
-    chunk: int = 10
-    """Guided reading: turns that one question of the final filter judges (paper: 10)."""
 
     def __post_init__(self) -> None:
         modes = ("cosine", "model")
@@ -137,11 +131,64 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check(self.batch <= 32, "batch", self.batch, "32 turns at most")
         _check(self.low <= self.high, "low", self.low, f"not above high={self.high!r}")
         limits = {"recent": 1, "recalled": 0, "window": 0, "candidates": 1, "refresh_below": 0, "batch": 1}
-        limits |= {"semantic_turns": 1, "semantic_events": 0, "chunk": 1}
         for name, least in limits.items():
             value = getattr(self, name)
             fine = isinstance(value, int) and not isinstance(value, bool) and least <= value <= 4096
             _check(fine, name, value, f"a whole number from {least} to 4096")
+
+
+class GuidedOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a language model guides a search (HiGMem, arXiv 2604.18349).
+
+    Numbers are the paper's where it has them. Where the defaults leave the paper, they ask less (ours);
+    `faithful` asks as the paper does.
+    """
+
+    query: Literal["question", "keywords", "both"] = "question"
+    """What is searched for: the question itself, which costs no call and no wait; keywords of it by the model
+    (paper); or both."""
+    semantic_turns: int = 10
+    """Turns taken as the view ranks them (paper: 10)."""
+    semantic_events: int = 10
+    """Events looked into (paper: 10)."""
+    events: bool = True
+    """Look into events at all."""
+    prediction: bool = True
+    """Let the model say which turns of the events are worth reading; else all of them are."""
+    filter: bool = True
+    """Let the model say which candidates to keep; else all are kept."""
+    chunk: int = 10
+    """Candidates that one question judges (paper: 10)."""
+    shown: int = 40
+    """Turns that are shown of an event at most, the nearest to the query. The paper shows all, and so its
+    prompts grow with the memory."""
+    together: int = 24
+    """Events share a question as long as they show no more turns than this together; 1: never (paper)."""
+    ask_known: bool = False
+    """Ask also about an event all of whose turns are candidates already (paper). It could add nothing."""
+    candidates: int = 60
+    """Candidates at most; beyond it, turns that were predicted are left out by their score."""
+    predicted: float = 0.5
+    """What a turn that the model named in an event gains in the order of hits, in standard deviations of the
+    candidates' scores (ours)."""
+
+    def __post_init__(self) -> None:
+        queries = ("question", "keywords", "both")
+        _check(self.query in queries, "query", self.query, f"one of {', '.join(queries)}")
+        limits = {"semantic_turns": 1, "semantic_events": 0, "chunk": 1, "shown": 1, "together": 1}
+        for name, least in (limits | {"candidates": 1}).items():
+            value = getattr(self, name)
+            most = 128 if name in ("shown", "together", "chunk") else 4096
+            fine = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+            _check(fine, name, value, f"a whole number from {least} to {most}")
+        gain = isinstance(self.predicted, (int, float)) and 0 <= self.predicted < 1e6
+        _check(gain, "predicted", self.predicted, "a number from 0")
+
+    @classmethod
+    def faithful(cls) -> GuidedOptions:
+        """One question for the keywords, one for each event, one for each ten candidates. The paper ranks by
+        cosines alone, so use it with ``view="dense"``."""
+        return cls(query="keywords", shown=128, together=1, ask_known=True, candidates=4096, predicted=0.0)
 
 
 class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ __all__ = [
     "Event",
     "Evidence",
     "Forgotten",
+    "Guided",
+    "GuidedStage",
     "LedgerSnapshot",
     "Line",
     "Segment",
@@ -129,6 +131,37 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = {}
     signals: Mapping[str, float] | None = None
     """With ``explain=True``: the part of each signal in `score`; they add up to it."""
+    stages: tuple[str, ...] | None = None
+    """With ``explain=True``, in a guided search: what chose the turn: ``"vectors"``, ``"prediction"``,
+    ``"filter"``."""
+
+
+class GuidedStage(msgspec.Struct, frozen=True, kw_only=True):
+    """What one stage of a guided search came to."""
+
+    name: str
+    """``"keywords"``, ``"vectors"``, ``"prediction"`` or ``"filter"``."""
+    turns: tuple[int, ...] = ()
+    """Ids of the turns that are left after it: after ``"vectors"`` the best first, after ``"filter"`` in the
+    order of their times."""
+    asks: int = 0
+    """Questions put to the model; the ledger has their tokens, by purpose."""
+    failed: int = 0
+    """Those of them that got no usable reply."""
+
+
+class Guided(msgspec.Struct, frozen=True, kw_only=True):
+    """A guided search, with an account of its stages."""
+
+    evidence: tuple[Evidence, ...]
+    """As `Memory.search` returns it."""
+    query: str
+    """What was searched for: the question, its keywords, or both."""
+    stages: tuple[GuidedStage, ...]
+    """In order; `asks` of all together are the calls that the search needed."""
+    judged: bool
+    """The model's filter chose the evidence. False: it was off, it kept nothing or the model failed, and the
+    evidence is the best of what the other stages found."""
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):

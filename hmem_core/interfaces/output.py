@@ -131,9 +131,9 @@ class Output:
             else:
                 columns.insert(4, "signals")
                 for row, hit in zip(rows, hits, strict=True):
-                    row.insert(
-                        4, " ".join(f"{name}={part:.3f}" for name, part in (hit.signals or {}).items())
-                    )
+                    parts = [f"{name}={part:.3f}" for name, part in (hit.signals or {}).items()]
+                    parts += [] if hit.stages is None else [f"stages={','.join(hit.stages)}"]
+                    row.insert(4, " ".join(parts))
         return self._table(rows, columns)
 
     def turns(self, turns: Sequence[Turn]) -> None:
@@ -348,7 +348,8 @@ def _sum(hit: Evidence) -> str:
     """The score as the sum of its signals."""
     signs = {True: "+", False: "-"}
     parts = [f"{signs[part >= 0]} {name} {abs(part):.3f}" for name, part in (hit.signals or {}).items()]
-    return f"{hit.score:.3f} = " + " ".join(parts).removeprefix("+ ")
+    chosen = "" if hit.stages is None else f"; chosen by {', '.join(hit.stages) or 'none'}"
+    return f"{hit.score:.3f} = " + " ".join(parts).removeprefix("+ ") + chosen
 
 
 def _size(count: int) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hmem_core.columns.blocks import BLOCK_ROWS, Strings
 
-__all__ = ["REACH", "Fold", "enough", "folded", "pool", "varied"]
+__all__ = ["MOST", "REACH", "Fold", "enough", "folded", "pool", "varied"]
 
 FloatArray = npt.NDArray[np.float32]
 RowArray = npt.NDArray[np.int64]

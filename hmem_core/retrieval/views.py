@@ -42,6 +42,10 @@ class Ranker(NamedTuple):
     """(memory, query, k, allowed turns, options) -> hits of k turns at most together, best first."""
     tree: bool = False
     events: bool = False
+    columns: Callable[[View, Query, Mask, ReadingOptions], signals.Signals] | None = None
+    """(memory, query, allowed turns, options) -> signals of every turn; for views that rank turns singly."""
+    positive: bool = False
+    """Only turns that score more than 0 are found."""
 
 
 def dense(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
@@ -63,6 +67,10 @@ def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptio
     """Turns by all signals together: embeddings and words, what neighbours in the session lend, above all a
     question the turn that answers it, how good the session is, what is inherited from the segments of the
     tree, and what their events gain them."""
+    return _best(view, _fused(view, query, allowed, options), k, allowed, options)
+
+
+def _fused(view: View, query: Query, allowed: Mask, options: ReadingOptions) -> signals.Signals:
     columns, cosines = _own(view, query, allowed, options)
     own = columns["dense"] + columns["lexical"]
     columns["lateral"] = signals.lateral(view, own, options)
@@ -70,15 +78,19 @@ def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptio
     columns["session"] = signals.session(view, own, allowed, options)
     columns["tree"] = signals.inherited(view, own, allowed, options)
     columns["event"] = signals.anchored(view, query, own, cosines, allowed, options, options.event)
-    return _best(view, columns, k, allowed, options)
+    return columns
 
 
 def events(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
     """Turns by embeddings and words, and as much again by their events (after HiGMem's events as anchors)."""
+    return _best(view, _events(view, query, allowed, options), k, allowed, options)
+
+
+def _events(view: View, query: Query, allowed: Mask, options: ReadingOptions) -> signals.Signals:
     columns, cosines = _own(view, query, allowed, options)
     own = columns["dense"] + columns["lexical"]
     columns["event"] = signals.anchored(view, query, own, cosines, allowed, options, 1.0)
-    return _best(view, columns, k, allowed, options)
+    return columns
 
 
 def _own(
@@ -144,15 +156,23 @@ def time(view: View, query: Query, k: int, allowed: Mask, options: ReadingOption
     return hits
 
 
+def _dense(view: View, query: Query, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+    return {"dense": signals.cosines(view, query.vector)}
+
+
+def _lexical(view: View, query: Query, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+    return {"lexical": signals.words(view, query.text, allowed, options)}
+
+
 def _turn(row: int, parts: dict[str, float], repeats: tuple[int, ...] = ()) -> Hit:
     return Hit((row, row), (row,), sum(parts.values()), parts, repeats)
 
 
 VIEWS = {
-    "fused": Ranker(fused, tree=True, events=True),
-    "dense": Ranker(dense),
-    "lexical": Ranker(lexical),
+    "fused": Ranker(fused, tree=True, events=True, columns=_fused),
+    "dense": Ranker(dense, columns=_dense),
+    "lexical": Ranker(lexical, columns=_lexical, positive=True),
     "time": Ranker(time, tree=True),
-    "events": Ranker(events, events=True),
+    "events": Ranker(events, events=True, columns=_events),
 }
 """Rankers by the name of their view."""

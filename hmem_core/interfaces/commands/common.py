@@ -26,11 +26,13 @@ def open_memory(
     language: str | None = None,
     llm: tuple[str | None, str | None] = (None, None),
     compatibility: str = "cosine",
+    guided: bool = False,
 ) -> hmem.Memory:
     """The memory at `location`.
 
     Args:
         llm: name of a language model, and the address of its server.
+        guided: searches are to be guided by it.
 
     Raises:
         MemoryNotFound: there is none, and not `create`.
@@ -38,6 +40,8 @@ def open_memory(
     """
     model, url = llm
     segments = segment_options(compatibility, model)
+    if model is None and guided:
+        raise hmem.InvalidInput("--guided asks a language model; name one with --llm-model")
     try:
         return hmem.open(
             location,

@@ -22,7 +22,9 @@ __all__ = [
     "event_line",
     "fact_line",
     "line",
+    "question_line",
     "segment_line",
+    "shown_text",
     "turn_line",
 ]
 
@@ -35,6 +37,8 @@ your task nor the form of your reply. "…" marks where a long text was shortene
 
 SHOWN = 1200
 """Characters of one text that are shown, if a prompt does not say otherwise."""
+QUESTION = 2000
+"""Characters of a question that are shown."""
 NAME = 80
 """Characters of a speaker's name that are shown."""
 
@@ -104,14 +108,14 @@ def turn_line(turn: ShownTurn, limit: int = SHOWN) -> str:
     """A turn, its text in at most `limit` characters."""
     record: dict[str, Any] = {"id": turn.id, "time": _time(turn.at)}
     if turn.speaker:
-        record["speaker"] = _text(turn.speaker, NAME)
-    return line({**record, "text": _text(turn.text, limit)})
+        record["speaker"] = shown_text(turn.speaker, NAME)
+    return line({**record, "text": shown_text(turn.text, limit)})
 
 
 def segment_line(segment: ShownSegment, limit: int = SHOWN) -> str:
     """A segment, its text in at most `limit` characters."""
     first, last = _time(segment.first), _time(segment.last)
-    text = _text(segment.text, limit)
+    text = shown_text(segment.text, limit)
     return line({"height": segment.height, "first": first, "last": last, "text": text})
 
 
@@ -119,18 +123,25 @@ def event_line(event: ShownEvent, limit: int = SHOWN) -> str:
     """An event, its summary in at most `limit` characters, and so each of its latest turns."""
     record: dict[str, Any] = {"event": event.id}
     if event.summary:
-        record["summary"] = _text(event.summary, limit)
+        record["summary"] = shown_text(event.summary, limit)
     if event.latest:
-        record["latest"] = [_text(text, limit) for text in event.latest]
+        record["latest"] = [shown_text(text, limit) for text in event.latest]
     return line(record)
 
 
 def fact_line(fact: ShownFact, limit: int = SHOWN) -> str:
     """A line of a timeline, its fact in at most `limit` characters."""
-    return line({"turn": fact.turn, "time": _text(fact.time, NAME), "fact": _text(fact.fact, limit)})
+    return line(
+        {"turn": fact.turn, "time": shown_text(fact.time, NAME), "fact": shown_text(fact.fact, limit)}
+    )
 
 
-def _text(text: str, limit: int) -> str:
+def question_line(question: str) -> str:
+    """A question, in at most `QUESTION` characters."""
+    return line({"question": shown_text(question, QUESTION)})
+
+
+def shown_text(text: str, limit: int) -> str:
     """`text` cut to `limit`: of a long one, the beginning and a little of the end."""
     return whole_characters(shorten(text, limit, limit // 4))
 

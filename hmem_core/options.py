@@ -13,7 +13,7 @@ from hmem_core.errors import InvalidInput
 
 __all__ = ["LLM", "Budget", "EventOptions", "GuidedOptions", "Prices", "ReadingOptions", "SegmentOptions"]
 
-Policy = Literal["none", "top-down", "bottom-up"]
+Policy = Literal["none", "top-down", "bottom-up", "auto"]
 
 
 def _check(condition: bool, name: str, value: object, limit: str) -> None:
@@ -212,7 +212,8 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     session: float = 0.3
     """Of the best score in a session, what each of its turns gets (ours)."""
     policy: Policy = "top-down"
-    """Which way relevance moves through the segment tree."""
+    """Which way relevance moves through the segment tree. ``"auto"``: down, if the best turns of a query lie
+    together, else not at all (ours; see `segments.policy`)."""
     decay: float = 0.5
     """α: what is left of relevance after each hop."""
     horizon: int = 2
@@ -242,7 +243,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Of an event's score: how much of the query's words, by idf, any of its turns has, standardised."""
 
     def __post_init__(self) -> None:
-        policies = ("none", "top-down", "bottom-up")
+        policies = ("none", "top-down", "bottom-up", "auto")
         _check(self.policy in policies, "policy", self.policy, f"one of {', '.join(policies)}")
         for name in (
             "dense",

@@ -70,6 +70,7 @@ VIEWS = {
     "time-none": View("time", ReadingOptions(policy="none"), segments=True),
     "time-top-down": View("time", ReadingOptions(policy="top-down"), segments=True),
     "time-bottom-up": View("time", ReadingOptions(policy="bottom-up"), segments=True),
+    "time-auto": View("time", ReadingOptions(policy="auto"), segments=True),
     "events": View("events"),
     "fused-no-events": View("fused", ReadingOptions(event=0.0)),
     "fused": View("fused"),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hmem_core.columns.scanning import all_scores
 from hmem_core.events.scoring import Asked, lent
 from hmem_core.options import ReadingOptions
+from hmem_core.segments.policy import settled
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
 from hmem_kernels import frozen
@@ -114,6 +115,7 @@ def inherited(view: View, scores: FloatArray, allowed: Mask, options: ReadingOpt
     """What each turn inherits of `scores` from the segments above it."""
     if not options.tree or not view.rows:
         return np.zeros_like(scores)
+    options = settled(options, scores, allowed)
     gained = propagated(view.tree, _of_segments(view, scores, allowed), view.narrow["live"], options)
     return np.float32(options.tree) * gained[view.tree.leaf]
 

@@ -12,6 +12,7 @@ from hmem_core.columns.scanning import best_rows, top_k
 from hmem_core.options import ReadingOptions
 from hmem_core.retrieval import selection, signals
 from hmem_core.retrieval.signals import Query
+from hmem_core.segments.policy import settled
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
 from hmem_kernels import frozen
@@ -130,7 +131,9 @@ def time(view: View, query: Query, k: int, allowed: Mask, options: ReadingOption
     tree = view.tree
     shown = covered(tree, allowed)
     candidates = frozen(((shown > 0) & (shown <= k)).astype(np.uint8))
-    local = node_scores(tree, signals.cosines(view, query.vector))
+    leaves = signals.cosines(view, query.vector)
+    local = node_scores(tree, leaves)
+    options = settled(options, leaves, allowed)
     notes = view.annotations
     if notes.nodes.size:  # a summary may be nearer to the query than the mean of the turns it is of
         local[notes.nodes] = np.maximum(local[notes.nodes], notes.matrix() @ query.vector)

@@ -12,6 +12,7 @@ from hmem_core.effects import Embed, Priority, Program, Together, gather
 from hmem_core.errors import BudgetExceeded, Closed, EncoderError, LLMMissing, LLMRefused
 from hmem_core.llm.driver import AsyncDriver
 from hmem_core.llm.gate import Gate
+from hmem_core.llm.transport import OpenAITransport
 from hmem_core.options import Budget
 from tests.helpers import hashed
 from tests.llm.programs import (
@@ -335,3 +336,23 @@ def test_a_transport_of_ones_own() -> None:
 
     assert asyncio.run(scenario()) == "ok"
     assert told.bodies[0]["messages"][-1] == {"role": "user", "content": "x"}
+
+
+def test_many_questions_at_once_share_a_few_clients(server: ScriptedServer) -> None:
+    """Each with its own pool, since the work of a pool for one request grows with its connections."""
+
+    async def scenario(concurrency: int) -> int:
+        transport = OpenAITransport(model(server))
+        lanes = transport._connection._lanes
+        server.hold()
+        async with AsyncDriver(
+            Encoder().embed, model(server, concurrency=concurrency), transport=transport
+        ) as driver:
+            running = asyncio.gather(*(driver.run(asking(f"{concurrency}.{i}")) for i in range(50)))
+            await server.until(lambda: server.in_flight == concurrency)
+            server.release()
+            assert await running == [f"{concurrency}.{i}" for i in range(50)]
+            assert all(lane.busy == 0 for lane in lanes)
+            return len(lanes)
+
+    assert [asyncio.run(scenario(n)) for n in (16, 17, 40)] == [1, 2, 3]

@@ -1,6 +1,6 @@
 """What holds for any endpoint, a scripted one and a real model: client, drivers, budgets, a whole memory.
 
-``HMEM_LLM_BASE_URL=http://… pytest -m live tests/llm`` asks a real model, some forty times. What needs a
+``HMEM_LLM_BASE_URL=http://… pytest -m live tests/llm`` asks a real model, some thirty times. What needs a
 server that does as it is told stands in the other files.
 """
 

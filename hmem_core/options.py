@@ -159,16 +159,16 @@ class GuidedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Let the model say which candidates to keep; else all are kept."""
     chunk: int = 10
     """Candidates that one question judges (paper: 10)."""
-    shown: int = 40
-    """Turns that are shown of an event at most, the nearest to the query. The paper shows all, and so its
+    shown: int = 24
+    """Turns that are shown of an event at most, the nearest to the query. The paper shows all, so that its
     prompts grow with the memory."""
-    together: int = 24
+    together: int = 48
     """Events share a question as long as they show no more turns than this together; 1: never (paper)."""
     ask_known: bool = False
     """Ask also about an event all of whose turns are candidates already (paper). It could add nothing."""
     candidates: int = 60
     """Candidates at most; beyond it, turns that were predicted are left out by their score."""
-    predicted: float = 0.5
+    predicted: float = 2.0
     """What a turn that the model named in an event gains in the order of hits, in standard deviations of the
     candidates' scores (ours)."""
 

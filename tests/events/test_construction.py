@@ -221,7 +221,7 @@ def test_a_plan_may_link_a_turn_to_several_events() -> None:
     "wrong",
     [
         {"affiliation": "llm"}, {"tau": "automatic"}, {"tau": float("nan")}, {"continuity": -1},
-        {"recent": 0}, {"recalled": -1}, {"recalled": True}, {"low": 0.5, "high": 0.4}, {"chunk": 0},
+        {"recent": 0}, {"recalled": -1}, {"recalled": True}, {"low": 0.5, "high": 0.4}, {"window": -1},
         {"batch": 1.5},
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ from hmem_core.llm.prompts import (
     turn_filter,
     turn_prediction,
 )
-from hmem_core.llm.prompts.rendering import QUOTED, Prompt, ShownEvent, ShownFact, ShownTurn
+from hmem_core.llm.prompts.rendering import QUOTED, Prompt, ShownEvent, ShownFact, ShownTurn, share
 from hmem_core.llm.prompts.turn_prediction import Opened
 from hmem_core.llm.replies import parse_reply
 from hmem_core.llm.schemas import json_schema
@@ -141,6 +141,21 @@ def test_prompts_are_bounded() -> None:
         assert len(flat(ask)) < 64_000
         assert ask.max_tokens <= 512
     assert records(turn_prediction.ask("q", events))[-1] == {"left_out": 900}
+
+
+@given(st.lists(st.integers(0, 3000), max_size=40), st.integers(0, 20_000))
+def test_what_short_texts_leave_goes_to_long_ones(lengths: list[int], total: int) -> None:
+    def taken(limit: int) -> int:
+        return sum(min(length, limit) for length in lengths)
+
+    limit = share(lengths, total)
+    assert taken(limit) <= total
+    assert limit == 1200 or taken(limit + 1) > total
+
+
+def test_a_long_turn_among_short_ones_is_shown_whole() -> None:
+    shown = [turn(number, "short") for number in range(40)] + [turn(99, "a" * 1100 + "z")]
+    assert records(turn_filter.ask("Which?", shown))[-1]["text"].endswith("az")
 
 
 def test_speakers_and_times_stand_beside_every_turn() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "line",
     "question_line",
     "segment_line",
+    "share",
     "shown_text",
     "turn_line",
 ]
@@ -139,6 +141,18 @@ def fact_line(fact: ShownFact, limit: int = SHOWN) -> str:
 def question_line(question: str) -> str:
     """A question, in at most `QUESTION` characters."""
     return line({"question": shown_text(question, QUESTION)})
+
+
+def share(lengths: Iterable[int], total: int, most: int = SHOWN) -> int:
+    """The greatest limit, up to `most`, with which texts of these lengths take `total` characters at most:
+    what short ones leave goes to the long ones."""
+    left, waiting = total, sorted(lengths)
+    for place, length in enumerate(waiting):
+        fair = left // (len(waiting) - place)
+        if length > fair:
+            return min(fair, most)
+        left -= length
+    return most
 
 
 def shown_text(text: str, limit: int) -> str:

@@ -8,14 +8,14 @@ from typing import Annotated
 import msgspec
 
 from hmem_core.effects import Ask
-from hmem_core.llm.prompts.rendering import QUOTED, SHOWN, Prompt, ShownTurn, question_line, turn_line
+from hmem_core.llm.prompts.rendering import QUOTED, Prompt, ShownTurn, question_line, share, turn_line
 
 __all__ = ["NOT_MENTIONED", "PROMPT", "TURNS", "Answer", "ask"]
 
 TURNS = 128
 """Turns that one question shows, at most."""
 CHARACTERS = 36_000
-"""Characters of all their texts together, about."""
+"""Characters of all their texts together, at most."""
 NOT_MENTIONED = "Not mentioned in the conversation"
 
 
@@ -46,6 +46,6 @@ Reply with one JSON object and nothing else: {{"answer": "the short answer"}}.""
 
 def ask(question: str, turns: Sequence[ShownTurn]) -> Ask:
     """The answer to `question` from `turns` (`TURNS` at most), in order. Reply: `Answer`."""
-    limit = min(SHOWN, CHARACTERS // max(len(turns), 1))
+    limit = share((len(turn.text) for turn in turns), CHARACTERS)
     shown = [turn_line(turn, limit) for turn in turns] or ["There are none."]
     return PROMPT.ask("\n".join(["The turns:", *shown, "", "The question:", question_line(question)]))

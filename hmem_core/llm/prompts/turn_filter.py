@@ -8,13 +8,13 @@ from typing import Annotated
 import msgspec
 
 from hmem_core.effects import Ask
-from hmem_core.llm.prompts.rendering import QUOTED, SHOWN, Prompt, ShownTurn, question_line, turn_line
+from hmem_core.llm.prompts.rendering import QUOTED, Prompt, ShownTurn, question_line, share, turn_line
 from hmem_core.llm.replies import offered
 
 __all__ = ["CHARACTERS", "PROMPT", "Kept", "ask", "named"]
 
-CHARACTERS = 18_000
-"""Characters of the texts of all turns of one question, about."""
+CHARACTERS = 9_000
+"""Characters of the texts of all turns of one question, at most."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ Reply with one JSON object and nothing else: {{"turns": [12, 31]}}, or {{"turns"
 
 def ask(question: str, turns: Sequence[ShownTurn]) -> Ask:
     """Which of `turns` to keep. Reply: `Kept`; see `named`."""
-    limit = min(SHOWN, CHARACTERS // max(len(turns), 1))
+    limit = share((len(turn.text) for turn in turns), CHARACTERS)
     lines = ["The question:", question_line(question), "", "The turns:"]
     asked = PROMPT.ask("\n".join([*lines, *(turn_line(turn, limit) for turn in turns)]))
     return msgspec.structs.replace(asked, max_tokens=min(8 * len(turns) + 64, PROMPT.max_tokens))

@@ -10,7 +10,6 @@ import msgspec
 from hmem_core.effects import Ask
 from hmem_core.llm.prompts.rendering import (
     QUOTED,
-    SHOWN,
     Prompt,
     ShownEvent,
     ShownFact,
@@ -19,14 +18,15 @@ from hmem_core.llm.prompts.rendering import (
     fact_line,
     line,
     question_line,
+    share,
     turn_line,
 )
 from hmem_core.llm.replies import offered
 
 __all__ = ["CHARACTERS", "PROMPT", "Opened", "Predicted", "ask", "named"]
 
-CHARACTERS = 18_000
-"""Characters of the texts of all turns of one question, about; of all facts, half of it."""
+CHARACTERS = 9_000
+"""Characters of the texts of all turns of one question, at most; of facts and of summaries, a third each."""
 SUMMARY = 1500
 """Characters of a summary that are shown."""
 
@@ -74,18 +74,19 @@ Reply with one JSON object and nothing else: {{"turns": [12, 31]}}, or {{"turns"
 
 def ask(question: str, events: Sequence[Opened]) -> Ask:
     """Which turns of `events` are worth reading. Reply: `Predicted`; see `named`."""
-    shown = max(sum(len(event.turns) for event in events), 1)
-    told = max(sum(len(event.facts) for event in events), 1)
-    limit, short = min(SHOWN, CHARACTERS // shown), min(SHOWN, CHARACTERS // 2 // told)
+    shown = [len(turn.text) for event in events for turn in event.turns]
+    limit = share(shown, CHARACTERS)
+    short = share((len(fact.fact) for event in events for fact in event.facts), CHARACTERS // 3)
+    summary = min(SUMMARY, CHARACTERS // 3 // max(len(events), 1))
     lines = ["The question:", question_line(question)]
     for event in events:
-        lines += ["", "An event:", event_line(ShownEvent(event.id, event.summary), SUMMARY)]
+        lines += ["", "An event:", event_line(ShownEvent(event.id, event.summary), summary)]
         lines += [fact_line(fact, short) for fact in event.facts]
         lines += ["Its turns:", *(turn_line(turn, limit) for turn in event.turns)]
         if event.left_out:
             lines.append(line({"left_out": event.left_out}))
     asked = PROMPT.ask("\n".join(lines))
-    return msgspec.structs.replace(asked, max_tokens=min(8 * shown + 64, PROMPT.max_tokens))
+    return msgspec.structs.replace(asked, max_tokens=min(8 * len(shown) + 64, PROMPT.max_tokens))
 
 
 def named(reply: Predicted, events: Sequence[Opened]) -> list[int]:

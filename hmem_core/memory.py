@@ -13,8 +13,8 @@ import numpy as np
 
 from hmem_core import messages, settling, times
 from hmem_core.changes import forget_turns, reembed, write_turns
-from hmem_core.effects import Ask, Priority, Program, Single, drive
-from hmem_core.embedding.base import Encoder
+from hmem_core.effects import Ask, Embed, Priority, Program, Single, drive
+from hmem_core.embedding.base import Encoder, embed_states
 from hmem_core.errors import (
     InvalidInput,
     LLMMissing,
@@ -59,6 +59,7 @@ class Memory:
         segments: SegmentOptions,
         reading: ReadingOptions,
         driver: ThreadDriver | None,
+        late_interaction: bool = True,
     ) -> None:
         self._store = store
         self._encoder = encoder
@@ -67,6 +68,7 @@ class Memory:
         self._reading_options = reading
         self._segments = Segments(lambda: store.view(tree=True))
         self._driver = driver
+        self._late = late_interaction
 
     def _run(self, program: Program[T], priority: Priority) -> T:
         if self._driver is not None:
@@ -76,6 +78,8 @@ class Memory:
     def _answer(self, effect: Single) -> Any:
         if isinstance(effect, Ask):
             raise LLMMissing(f"{effect.purpose} needs a language model; open the memory with llm=LLM(...)")
+        if effect.states:
+            return embed_states(self._encoder, effect.texts)
         return self._encoder.embed(effect.texts)
 
     # -- writing -------------------------------------------------------------------------------------
@@ -125,7 +129,7 @@ class Memory:
         options = self._segment_options
         if self._driver is None:  # nothing asks a model that is not there
             options = msgspec.structs.replace(options, compatibility="cosine")
-        added = yield from write_turns(self._store, drafts, tuple(skipped), options)
+        added = yield from write_turns(self._store, drafts, tuple(skipped), options, self._late)
         if self._driver is not None and added.new:
             yield from settling.catch_up(self._store, options)
         return added
@@ -164,7 +168,7 @@ class Memory:
         return forgotten
 
     def _reembed(self) -> None:
-        reembed(self._store, self._encoder.embed)
+        reembed(self._store, lambda texts: self._answer(Embed(tuple(texts), states=self._late)))
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -260,7 +264,9 @@ class Memory:
     def _search(self, request: Request) -> Program[list[Evidence]]:
         check(request)
         self._store.check_open()
-        return search(request, lambda tree: self._store.view(tree=tree), self._tz, self._reading_options)
+        return search(
+            request, lambda tree: self._store.view(tree=tree), self._tz, self._reading_options, self._late
+        )
 
     @program(Priority.SEARCH)
     def context(

@@ -78,6 +78,11 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight of the embeddings' cosines, standardised over the turns that the filters allow."""
     lexical: float = 1.0
     """Weight of BM25, standardised likewise."""
+    late: float = 0.7
+    """Share of late interaction in what a turn scores by itself; the others have the rest. It has none in a
+    memory without token states (ours; see `retrieval.late`)."""
+    candidates: int = 256
+    """Turns, at least, that late interaction looks at: the best by the other signals."""
     k1: float = 0.9
     """BM25: how soon repetition stops to count."""
     b: float = 0.4
@@ -104,6 +109,9 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
         _check(0 <= self.b <= 1, "b", self.b, "from 0 to 1")
+        _check(0 <= self.late <= 1, "late", self.late, "from 0 to 1")
+        fine = isinstance(self.candidates, int) and not isinstance(self.candidates, bool)
+        _check(fine and self.candidates >= 1, "candidates", self.candidates, "a whole number from 1")
         _check(isinstance(self.horizon, int) and 0 <= self.horizon <= 64, "horizon", self.horizon, "0 to 64")
         fine = isinstance(self.lateral, tuple) and len(self.lateral) <= 64
         _check(fine and all(0 <= w < 1e6 for w in self.lateral), "lateral", self.lateral, "numbers from 0")

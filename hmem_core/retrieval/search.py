@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hmem_core.effects import Embed, Program
+from hmem_core.columns.states import QueryStates, pack_query, words_of
+from hmem_core.effects import Embed, Embedded, Program
 from hmem_core.errors import InvalidInput
 from hmem_core.messages import clean
 from hmem_core.options import ReadingOptions
@@ -52,24 +53,40 @@ def check(request: Request) -> None:
 
 
 def search(
-    request: Request, read: Callable[[bool], View], tz: dt.tzinfo, options: ReadingOptions
+    request: Request,
+    read: Callable[[bool], View],
+    tz: dt.tzinfo,
+    options: ReadingOptions,
+    late_interaction: bool = False,
 ) -> Program[list[Evidence]]:
     """Find at most ``request.k`` turns, best first.
 
     Args:
         read: gives the view once the query is embedded; with the segment tree if its argument is true.
         options: what `request` does not say itself.
+        late_interaction: compare token states, where the view and the options do.
     """
     check(request)
     query = clean(request.query)
-    vectors: FloatArray = yield Embed((query,))
     ranker = VIEWS[request.view]
+    chosen = request.reading or options
+    states = late_interaction and ranker.states and chosen.late > 0
+    asked = _query(query, (yield Embed((query,), states)))
     view = read(ranker.tree)
     allowed = filters.mask(view, tz, between=request.between, where=request.where, as_of=request.as_of)
-    chosen = request.reading or options
     found = []
-    for hit in ranker.rank(view, Query(query, vectors[0]), request.k, allowed, chosen):
+    for hit in ranker.rank(view, asked, request.k, allowed, chosen):
         piece = reading.evidence(view, hit, explain=request.explain)
         if piece is not None:
             found.append(piece)
     return found
+
+
+def _query(text: str, reply: FloatArray | Embedded) -> Query:
+    """The query with what the encoder replied for it."""
+    if not isinstance(reply, Embedded):
+        return Query(text, reply[0])
+    states: QueryStates | None = None
+    if reply.states is not None:
+        states = pack_query(reply.states[0].vectors, words_of(reply.vectors.shape[1]))
+    return Query(text, reply.vectors[0], states)

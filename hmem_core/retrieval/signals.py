@@ -11,14 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from hmem_core.columns.scanning import all_scores
+from hmem_core.columns.states import QueryStates
 from hmem_core.options import ReadingOptions
+from hmem_core.retrieval import late
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
 from hmem_kernels import frozen
 from hmem_kernels.propagate import propagate_along
 from hmem_kernels.select import add_standardised
 
-__all__ = ["Signals", "cosines", "dense", "inherited", "lateral", "lexical", "standardised", "words"]
+__all__ = [
+    "Signals",
+    "cosines",
+    "dense",
+    "inherited",
+    "lateral",
+    "lexical",
+    "standardised",
+    "with_late",
+    "words",
+]
 
 FloatArray = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
@@ -58,6 +70,30 @@ def dense(view: View, query: FloatArray, allowed: Mask, options: ReadingOptions)
 def lexical(view: View, query: str, allowed: Mask, options: ReadingOptions) -> FloatArray:
     """The words' part."""
     return standardised(words(view, query, allowed, options), allowed, options.lexical)
+
+
+def with_late(
+    view: View, query: QueryStates, k: int, columns: Signals, allowed: Mask, options: ReadingOptions
+) -> Signals:
+    """The `columns` of dense and lexical parts with late interaction among them, on the scale they had alone.
+
+    Candidates are the best by these parts and what neighbours lend of them.
+    """
+    own = columns["dense"] + columns["lexical"]
+    found = late.standard_scores(
+        view.states,
+        query,
+        k,
+        own + lateral(view, own, options),
+        columns["dense"],
+        allowed,
+        options.candidates,
+    )
+    if found is None:
+        return columns
+    rest = np.float32(1 - options.late)
+    weight = np.float32(options.late * (options.dense + options.lexical))
+    return {**{name: rest * column for name, column in columns.items()}, "late": weight * found}
 
 
 def lateral(view: View, scores: FloatArray, options: ReadingOptions) -> FloatArray:

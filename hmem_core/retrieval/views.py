@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hmem_core.columns.scanning import best_rows, top_k
+from hmem_core.columns.states import QueryStates
 from hmem_core.options import ReadingOptions
 from hmem_core.retrieval import signals
 from hmem_core.segments.scoring import covered, node_scores, propagated
@@ -23,10 +24,11 @@ Mask = npt.NDArray[np.uint8]
 
 
 class Query(NamedTuple):
-    """What is asked, and its unit vector."""
+    """What is asked, its unit vector and, for late interaction, the states of its tokens."""
 
     text: str
     vector: FloatArray
+    states: QueryStates | None = None
 
 
 class Hit(NamedTuple):
@@ -40,11 +42,13 @@ class Hit(NamedTuple):
 
 
 class Ranker(NamedTuple):
-    """A view: how it ranks, and whether it reads the segment tree."""
+    """A view: how it ranks, and what it needs for it."""
 
     rank: Callable[[View, Query, int, Mask, ReadingOptions], list[Hit]]
     """(memory, query, k, allowed turns, options) -> hits of k turns at most together, best first."""
     tree: bool = False
+    states: bool = False
+    """Whether it compares token states."""
 
 
 def dense(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
@@ -63,13 +67,16 @@ def lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpt
 
 
 def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
-    """Turns by all signals together: embeddings and words, what neighbours in the session lend, and what is
-    inherited from the segments of the tree."""
+    """Turns by all signals together: embeddings, words and late interaction, what neighbours in the session
+    lend, and what is inherited from the segments of the tree."""
     columns = {
         "dense": signals.dense(view, query.vector, allowed, options),
         "lexical": signals.lexical(view, query.text, allowed, options),
     }
     own = columns["dense"] + columns["lexical"]
+    if query.states is not None:
+        columns = signals.with_late(view, query.states, k, columns, allowed, options)
+        own = np.add.reduce(list(columns.values()))
     columns["lateral"] = signals.lateral(view, own, options)
     columns["tree"] = signals.inherited(view, own, allowed, options)
     total: FloatArray = np.add.reduce(list(columns.values()))
@@ -120,7 +127,7 @@ def _turn(row: int, parts: dict[str, float]) -> Hit:
 
 
 VIEWS = {
-    "fused": Ranker(fused, tree=True),
+    "fused": Ranker(fused, tree=True, states=True),
     "dense": Ranker(dense),
     "lexical": Ranker(lexical),
     "time": Ranker(time, tree=True),

@@ -78,7 +78,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight of the embeddings' cosines, standardised over the turns that the filters allow."""
     lexical: float = 1.0
     """Weight of BM25, standardised likewise."""
-    late: float = 0.7
+    late: float = 0.6
     """Share of late interaction in what a turn scores by itself; the others have the rest. It has none in a
     memory without token states (ours; see `retrieval.late`)."""
     candidates: int = 256
@@ -87,7 +87,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """BM25: how soon repetition stops to count."""
     b: float = 0.4
     """BM25: how much the length of a turn counts."""
-    lateral: tuple[float, ...] = (0.5, 0.25)
+    lateral: tuple[float, ...] = (0.4, 0.2)
     """What a turn lends the turns 1, 2, … before and after it in its session (ours)."""
     policy: Policy = "top-down"
     """Which way relevance moves through the segment tree."""

@@ -72,7 +72,7 @@ def test_close_writes_one_when_it_is_worth_it(tmp_path: Path) -> None:
 
 
 def test_only_changed_files_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("columns.blocks", "columns.postings", "columns.turns", "state"):
+    for module in ("columns.blocks", "columns.postings", "columns.states", "columns.turns", "state"):
         monkeypatch.setattr(f"hmem_core.{module}.BLOCK_ROWS", 16)
     with filled(tmp_path / "m") as memory:
         memory.checkpoint()

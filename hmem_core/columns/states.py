@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hmem_core.columns.blocks import BLOCK_ROWS
 from hmem_kernels import frozen
-from hmem_kernels.maxsim import best_matches
+from hmem_kernels.maxsim import best_matches, rotate
 
 __all__ = [
     "BITS",
@@ -43,7 +43,7 @@ MAX_STATES = 128
 QUERY_BITS = 4
 _WORD = 64
 _ROUNDS = 4
-_SEED = 0x686D656D  # any number, but always the same: stored signs rest on it
+_SEED = 0x686D656D
 
 
 class QueryStates(NamedTuple):
@@ -101,42 +101,20 @@ def pack_query(states: FloatArray, words: int) -> QueryStates:
 
 
 def _turned(states: FloatArray, words: int) -> FloatArray:
-    rotation = _rotation(states.shape[1], words)
-    turned: FloatArray = states @ rotation
-    return turned
+    """States rotated, cut to 64 `words` coordinates, and scaled so that lengths stay right on average."""
+    kept = words * _WORD
+    full = max(-(-states.shape[1] // _WORD) * _WORD, kept)
+    rows = np.zeros((len(states), full), np.float32)
+    rows[:, : states.shape[1]] = states
+    rotate(rows, _flips(full), 1 << (full.bit_length() - 1))
+    return rows[:, :kept] * np.float32(np.sqrt(full / kept))
 
 
 @lru_cache(maxsize=8)
-def _rotation(width: int, words: int) -> FloatArray:
-    """A random rotation of vectors of that width, cut to 64 `words` coordinates and scaled so that lengths
-    stay right on average: float32 of shape (width, 64 words).
-
-    Made of exact arithmetic on a fixed stream of random bits alone, so that it is the same everywhere.
-    """
-    full = max(-(-width // _WORD), words) * _WORD
-    power = 1 << (full.bit_length() - 1)  # the largest power of 2 not above it
-    draws = np.random.PCG64(_SEED).random_raw(_ROUNDS * full) >> np.uint64(63)
-    signs = np.where(draws.reshape(_ROUNDS, full) > 0, 1.0, -1.0)
-    rows = np.eye(width, full)
-    for number, flips in enumerate(signs):
-        rows *= flips
-        # Where the width is no power of 2, the two halves that are mixed in turn overlap.
-        part = slice(0, power) if number % 2 == 0 else slice(full - power, full)
-        rows[:, part] = _hadamard(rows[:, part])
-    kept: FloatArray = (rows[:, : words * _WORD] * np.sqrt(full / (words * _WORD))).astype(np.float32)
-    return frozen(kept)
-
-
-def _hadamard(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Every row times the Hadamard matrix of its size, scaled to keep lengths."""
-    count, size = rows.shape
-    half = 1
-    while half < size:
-        pairs = rows.reshape(count, -1, 2, half)
-        rows = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2)
-        half *= 2
-    scaled: npt.NDArray[np.float64] = rows.reshape(count, size) / np.sqrt(size)
-    return scaled
+def _flips(size: int) -> FloatArray:
+    """The same random signs everywhere: stored codes rest on them."""
+    draws = np.random.PCG64(_SEED).random_raw(_ROUNDS * size) >> np.uint64(63)
+    return frozen(np.where(draws.reshape(_ROUNDS, size) > 0, 1, -1).astype(np.float32))
 
 
 class _BlockView(NamedTuple):

@@ -8,6 +8,7 @@ bits; their similarity is then a count of bits, and right on average.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from hmem_kernels._kernel import frozen, kernel
 
-__all__ = ["best_matches"]
+__all__ = ["best_matches", "rotate"]
 
 FloatArray = npt.NDArray[np.float32]
 CodeArray = npt.NDArray[np.uint64]
@@ -36,6 +37,38 @@ def _ones(word: np.uint64) -> np.uint64:
     word = (word & _FOURS) + ((word >> np.uint64(2)) & _FOURS)
     word = (word + (word >> np.uint64(4))) & _BYTES
     return (word * _EACH) >> np.uint64(56)
+
+
+def _rotate_examples() -> Iterator[tuple[Any, ...]]:
+    flips = frozen(np.array([[1, -1, 1, 1, -1, 1], [-1, -1, 1, -1, 1, 1]], np.float32))
+    for n in (3, 0):
+        yield np.linspace(-1.0, 2.0, n * 6, dtype=np.float32).reshape(n, 6), flips, 4
+
+
+@kernel(examples=_rotate_examples)
+def rotate(rows: FloatArray, flips: FloatArray, power: int) -> None:
+    """Rotate every row in place, by rounds of sign flips and Hadamard matrices.
+
+    rows   float32 (n, d), updated
+    flips  float32 (rounds, d): 1 or -1
+    power  a power of 2, d / 2 < power <= d: size of the Hadamard matrix, which mixes the first numbers of a
+           row in the rounds 0, 2, …, and the last ones in the others
+    """
+    scale = np.float32(1.0 / math.sqrt(power))
+    for i in range(rows.shape[0]):
+        for number in range(flips.shape[0]):
+            for j in range(rows.shape[1]):
+                rows[i, j] *= flips[number, j]
+            part = rows[i, :power] if number % 2 == 0 else rows[i, rows.shape[1] - power :]
+            half = 1
+            while half < power:
+                for start in range(0, power, 2 * half):
+                    for j in range(start, start + half):
+                        a, b = part[j], part[j + half]
+                        part[j], part[j + half] = a + b, a - b
+                half *= 2
+            for j in range(power):
+                part[j] *= scale
 
 
 def _examples() -> Iterator[tuple[Any, ...]]:

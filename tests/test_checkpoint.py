@@ -82,7 +82,7 @@ def test_only_changed_files_are_written_again(tmp_path: Path, monkeypatch: pytes
         after = {file.name: file.stat().st_ino for file in only_checkpoint(tmp_path / "m").iterdir()}
         expected = answers(memory)
     kept = {name for name in before if before[name] == after[name]}
-    kinds = ("turns", "vectors", "terms", "postings")
+    kinds = ("turns", "vectors", "states", "terms", "postings")
     assert kept == {f"{kind}-{block:05d}.arrow" for kind in kinds for block in range(3)}
     with open_memory(tmp_path / "m") as memory:
         assert answers(memory) == expected

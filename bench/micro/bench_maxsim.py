@@ -1,6 +1,6 @@
 """Late interaction with n candidates of 35 tokens and a query of 12: packed states beside float32 and NumPy.
 
-    pytest bench/micro/bench_maxsim.py -o python_files='bench_*.py'
+pytest bench/micro/bench_maxsim.py -o python_files='bench_*.py'
 """
 
 from __future__ import annotations

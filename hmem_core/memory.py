@@ -13,8 +13,8 @@ import numpy as np
 
 from hmem_core import messages, settling, times
 from hmem_core.changes import forget_turns, reembed, write_turns
-from hmem_core.effects import Ask, Priority, Program, Single, drive
-from hmem_core.embedding.base import Encoder
+from hmem_core.effects import Ask, Embed, Priority, Program, Single, drive
+from hmem_core.embedding.base import Encoder, embed_states
 from hmem_core.errors import (
     InvalidInput,
     LLMMissing,
@@ -63,6 +63,7 @@ class Memory:
         events: EventOptions,
         reading: ReadingOptions,
         driver: ThreadDriver | None,
+        late_interaction: bool = True,
     ) -> None:
         self._store = store
         self._encoder = encoder
@@ -73,6 +74,7 @@ class Memory:
         self._segments = Segments(lambda: store.view(tree=True))
         self._events = Events(lambda: store.view(events=True), self._run, tz, reading)
         self._driver = driver
+        self._late = late_interaction
 
     def _run(self, program: Program[T], priority: Priority) -> T:
         if self._driver is not None:
@@ -82,6 +84,8 @@ class Memory:
     def _answer(self, effect: Single) -> Any:
         if isinstance(effect, Ask):
             raise LLMMissing(f"{effect.purpose} needs a language model; open the memory with llm=LLM(...)")
+        if effect.states:
+            return embed_states(self._encoder, effect.texts)
         return self._encoder.embed(effect.texts)
 
     # -- writing -------------------------------------------------------------------------------------
@@ -139,7 +143,7 @@ class Memory:
         if self._driver is None:  # nothing asks a model that is not there
             options = msgspec.structs.replace(options, compatibility="cosine")
             events = msgspec.structs.replace(events, affiliation="cosine")
-        added = yield from write_turns(self._store, drafts, tuple(skipped), options, events)
+        added = yield from write_turns(self._store, drafts, tuple(skipped), options, events, self._late)
         if self._driver is not None and added.new:
             yield from settling.catch_up(self._store, options, events, len(added.new))
         return added
@@ -178,7 +182,7 @@ class Memory:
         return forgotten
 
     def _reembed(self) -> None:
-        reembed(self._store, self._encoder.embed)
+        reembed(self._store, lambda texts: self._answer(Embed(tuple(texts), states=self._late)))
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -327,7 +331,7 @@ class Memory:
             return list((yield from self._guided(request, options)).evidence)
         check(request)
         self._store.check_open()
-        return (yield from search(request, self._read, self._tz, self._reading_options))
+        return (yield from search(request, self._read, self._tz, self._reading_options, self._late))
 
     def _guided(self, request: Request, options: GuidedOptions) -> Program[Guided]:
         if not isinstance(options, GuidedOptions):
@@ -336,7 +340,7 @@ class Memory:
         self._store.check_open()
         if self._driver is None:
             raise LLMMissing("guided search asks a language model; open the memory with llm=LLM(...)")
-        return guiding.search(request, self._read, self._tz, self._reading_options, options)
+        return guiding.search(request, self._read, self._tz, self._reading_options, options, self._late)
 
     def _read(self, ranker: Ranker) -> View:
         return self._store.view(tree=ranker.tree, events=ranker.events)

@@ -201,11 +201,16 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight of the embeddings' cosines, standardised over the turns that the filters allow."""
     lexical: float = 1.0
     """Weight of BM25, standardised likewise."""
+    late: float = 0.6
+    """Share of late interaction in what a turn scores by itself; the others have the rest. It has none in a
+    memory without token states (ours; see `retrieval.late`)."""
+    candidates: int = 256
+    """Turns, at least, that late interaction looks at: the best by the other signals."""
     k1: float = 0.9
     """BM25: how soon repetition stops to count."""
     b: float = 0.4
     """BM25: how much the length of a turn counts."""
-    lateral: tuple[float, ...] = (0.5, 0.25)
+    lateral: tuple[float, ...] = (0.4, 0.2)
     """What a turn lends the turns 1, 2, … before and after it in its session (ours)."""
     answer: float = 0.3
     """Of a question's score, what the next turn of its session gets beside that (ours)."""
@@ -260,9 +265,11 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
         ):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
-        for name in ("b", "enough"):
+        for name in ("b", "late", "enough"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
         _check(isinstance(self.fold, bool), "fold", self.fold, "True or False")
+        fine = isinstance(self.candidates, int) and not isinstance(self.candidates, bool)
+        _check(fine and self.candidates >= 1, "candidates", self.candidates, "a whole number from 1")
         _check(isinstance(self.horizon, int) and 0 <= self.horizon <= 64, "horizon", self.horizon, "0 to 64")
         fine = isinstance(self.lateral, tuple) and len(self.lateral) <= 64
         _check(fine and all(0 <= w < 1e6 for w in self.lateral), "lateral", self.lateral, "numbers from 0")

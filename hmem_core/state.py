@@ -23,6 +23,7 @@ from hmem_core.columns.events import EventColumns, EventView
 from hmem_core.columns.fields import FieldCache
 from hmem_core.columns.names import NamePlan, Names
 from hmem_core.columns.postings import PostingColumns, PostingView
+from hmem_core.columns.states import StateColumns, StateView, words_of
 from hmem_core.columns.terms import ANALYSIS, Analyzer
 from hmem_core.columns.tree import TreeColumns
 from hmem_core.columns.turns import TurnColumns, TurnRow
@@ -89,6 +90,7 @@ class View(NamedTuple):
     key: Strings
     metadata: Strings
     vectors: list[FloatArray]
+    states: StateView
     next: npt.NDArray[np.int32]
     roles: Names
     speakers: Names
@@ -119,6 +121,7 @@ class State:
         self.language = ""
         self.analyzer = Analyzer()
         self.vectors = Vectors(0)
+        self.states = StateColumns(0)
         self.postings = PostingColumns()
         self.tree = TreeColumns(0)
         self.annotations = AnnotationColumns(0)
@@ -149,6 +152,7 @@ class State:
                 self.turns.append_erased(seq, entry.height)
                 nothing = np.zeros(self.vectors.dimension, dtype=np.float32)
                 self.vectors.append(nothing)
+                self.states.append(None)
                 self.postings.append(entry.id, np.empty(0, np.uint64), np.empty(0, np.float32))
                 self._attach(nothing, entry.height)
                 self.events.links.added(live=False)
@@ -171,6 +175,7 @@ class State:
                 self.language = entry.language
                 self.analyzer = Analyzer(entry.language)
                 self.vectors = Vectors(entry.encoder.dimension)
+                self.states = StateColumns(words_of(entry.encoder.dimension))
                 self.tree = TreeColumns(entry.encoder.dimension)
                 self.annotations = AnnotationColumns(entry.encoder.dimension)
                 self.events = EventColumns(entry.encoder.dimension)
@@ -192,6 +197,8 @@ class State:
             raise Damaged(
                 f"entry {seq} holds a vector of {vector.size} numbers, not of {self.vectors.dimension}"
             )
+        if not self.states.fits(entry.states):
+            raise Damaged(f"entry {seq} holds token states that do not fit the memory")
         self._check_height(seq, entry.height)
         hashes, counts, length = self.analyzer.count(entry.index_text)
         self.turns.append(
@@ -211,6 +218,7 @@ class State:
             )
         )
         self.vectors.append(vector)
+        self.states.append(entry.states)
         self.postings.append(entry.id, hashes, counts)
         self._attach(vector, entry.height)
         self.events.links.added(live=True)
@@ -240,6 +248,7 @@ class State:
             for names, code in used:
                 names.release(code)
             self.vectors.erase(turn)
+        self.states.erase(gone)
         self.annotations.erase(self.annotations.resting_on(gone))
         self.annotations.stamp_all(seq)
         self.events.forget(seq, gone, self._turns_so_far())
@@ -277,6 +286,7 @@ class State:
             key=self.turns.wide["key"],
             metadata=self.turns.wide["metadata"],
             vectors=self.vectors.view(),
+            states=self.states.view(),
             next=self.turns.next.view().copy(),
             roles=self.roles,
             speakers=self.speakers,
@@ -306,6 +316,7 @@ class State:
             "sessions": self.sessions.table(),
             "vectors": np.concatenate(vectors) if vectors else np.empty((0, 0), np.float32),
             **self.turns.arrays(),
+            **self.states.arrays(),
             **self.postings.arrays(),
             **self.tree.arrays(),
             **self.annotations.arrays(),
@@ -339,6 +350,7 @@ class State:
         return {
             "turns": partial(self.turns.batch, block),
             "vectors": partial(self.vectors.batch, block),
+            "states": partial(self.states.batch, block),
             "terms": partial(self.postings.terms_batch, block),
             "postings": partial(self.postings.postings_batch, block),
         }
@@ -394,12 +406,12 @@ class State:
         state.turns = TurnColumns.restore(blocks("turns"), stamps)
         flat = [batch.column("vector").flatten().to_numpy(zero_copy_only=True) for batch in blocks("vectors")]
         state.vectors = Vectors(encoder.dimension, [block.reshape(-1, encoder.dimension) for block in flat])
+        state.states = StateColumns.restore(words_of(encoder.dimension), blocks("states"))
         state.postings = PostingColumns.restore(list(zip(blocks("terms"), blocks("postings"), strict=True)))
         tree = {name: batches[f"{name}.arrow"] for name in TreeColumns.FILES}
         state.tree = TreeColumns.restore(encoder.dimension, tree)
-        if not len(state.turns) == len(state.vectors) == state.tree.turns or count != block_count(
-            len(state.turns)
-        ):
+        sizes = {len(state.turns), len(state.vectors), len(state.states), state.tree.turns}
+        if len(sizes) > 1 or count != block_count(len(state.turns)):
             raise ValueError("the files of the checkpoint have different numbers of rows")
         written = sorted(name for name in batches if name.startswith("annotations-"))
         state.annotations = AnnotationColumns.restore(
@@ -419,6 +431,7 @@ class State:
         """Bytes of all arrays and texts: (held in the process, mapped from a checkpoint)."""
         parts = (
             self.vectors.nbytes,
+            self.states.nbytes,
             self.turns.nbytes,
             self.postings.nbytes,
             (self.tree.nbytes, 0),

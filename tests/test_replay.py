@@ -20,8 +20,9 @@ from hypothesis.stateful import (
 
 import hmem_core as hmem
 import hmem_core.state
-from hmem_core.columns import annotations, blocks, links, notes, postings, turns
+from hmem_core.columns import annotations, blocks, links, notes, postings, states, turns
 from hmem_core.columns.events import EventView
+from hmem_core.embedding.function import FunctionEncoder
 from hmem_core.journal.entries import (
     EventDescribed,
     SegmentAnnotated,
@@ -32,7 +33,7 @@ from hmem_core.journal.entries import (
 )
 from hmem_core.state import State, pack_vector
 from hmem_core.store import Plan
-from tests.helpers import Clock, hashing_encoder, open_memory
+from tests.helpers import Clock, HashingStates, hashing_encoder, open_memory
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(str.strip)
 names = st.sampled_from([None, "ann", "bo", "çé", "dee"])
@@ -62,7 +63,7 @@ class Replay(RuleBasedStateMachine):
         super().__init__()
         self.directory = TemporaryDirectory()
         self.clock = Clock()
-        self.encoder = hashing_encoder()
+        self.encoder: HashingStates | FunctionEncoder = HashingStates()
         self.memories = [self.open(), self.open()]
         self.model: dict[int, tuple[str, str | None, str | None]] = {}
         self.keys: dict[str, int] = {}
@@ -173,10 +174,15 @@ class Replay(RuleBasedStateMachine):
         self.memories[who].close()
         self.memories[who] = self.open()
 
-    @rule(dimension=st.sampled_from([8, 16]))
-    def reembed(self, dimension: int) -> None:
+    @rule(who=st.integers(0, 1), late=st.booleans())
+    def reopen_with_states_or_without(self, who: int, late: bool) -> None:
+        self.memories[who].close()
+        self.memories[who] = self.open(late_interaction=late)
+
+    @rule(dimension=st.sampled_from([8, 16, 70]), states=st.booleans())
+    def reembed(self, dimension: int, states: bool) -> None:
         self.memories[1].close()
-        self.encoder = hashing_encoder(dimension)
+        self.encoder = HashingStates(dimension) if states else hashing_encoder(dimension)
         self.memories[1] = self.open(reembed=True)
         self.memories[0].close()
         self.memories[0] = self.open()
@@ -209,7 +215,7 @@ class Replay(RuleBasedStateMachine):
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (annotations, blocks, notes, postings, turns, hmem_core.state):
+    for module in (annotations, blocks, notes, postings, states, turns, hmem_core.state):
         monkeypatch.setattr(module, "BLOCK_ROWS", 4)
     monkeypatch.setattr(postings, "_TAIL_TURNS", 3)
     monkeypatch.setattr(links, "_TAIL", 3)

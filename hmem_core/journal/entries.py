@@ -84,6 +84,8 @@ class TurnAdded(_Base, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     vector: bytes
     """The embedding, little-endian float16."""
+    states: bytes | None = None
+    """The states of its tokens, as `columns.states` packs them; None where there are none."""
     height: int
     """Where the turn was attached to the segment tree: 0 for the first turn, else 1 to one above the root."""
 

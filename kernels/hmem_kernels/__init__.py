@@ -5,7 +5,7 @@ dtypes are the caller's part. Input arrays are read-only (`frozen`), so that eac
 Importing compiles nothing; `warm` compiles everything, and what it compiled is cached on disk.
 """
 
-from hmem_kernels import affiliation, frontier, lexical, propagate, scan, select
+from hmem_kernels import affiliation, frontier, lexical, maxsim, propagate, scan, select
 from hmem_kernels._kernel import KERNELS, compilations, frozen, kernel, warm
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "frozen",
     "kernel",
     "lexical",
+    "maxsim",
     "propagate",
     "scan",
     "select",

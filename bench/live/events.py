@@ -39,7 +39,7 @@ class Recorder:
         started = time.monotonic()
         try:
             completion = await self._inner.complete(body)
-        except Exception as error:
+        except BaseException as error:  # a deadline cancels
             self._write({"request": body, "error": repr(error), "seconds": time.monotonic() - started})
             self.ends[type(error).__name__] += 1
             raise

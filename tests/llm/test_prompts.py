@@ -220,9 +220,9 @@ WORDS = {
     ("compatibility_batch", 1): "475bcaf484404ceb",
     ("compatibility_pointwise", 1): "c74e9e9a3d7b8872",
     ("segment_summary", 1): "33ced200c6b778e6",
-    ("turn_analysis", 1): "ea6a8039c256c17e",
+    ("turn_analysis", 2): "fb3913055d81e42f",
     ("event_affiliation", 1): "cacdb6fc4d6d2ac7",
-    ("event_description", 1): "688d4cf8e2621e5a",
+    ("event_description", 2): "29cc8fdefdf8c329",
     ("event_timeline", 1): "d78bd4ab2c222bab",
 }
 

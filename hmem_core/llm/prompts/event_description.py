@@ -45,7 +45,7 @@ class Description(msgspec.Struct, frozen=True):
 
 PROMPT = Prompt(
     name="event_description",
-    version=1,
+    version=2,
     system=f"""\
 You keep the memory of a conversation as events. You are shown one event: what is known of it, turns that \
 were read before, and new turns. Describe the event as it stands now, so that someone can find it again and \
@@ -54,7 +54,7 @@ know what happened.
 - "summary": 2 or 3 sentences on the whole event, the earlier part too: who, what, when, how it stands. Keep \
 names, dates, numbers and places word for word, and say who did or said what.
 - "keywords": 3 to 8 words or names that the event is about, the most important first.
-- "tags": 1 to 3 wide topics, such as work, health, travel.
+- "tags": the field of life that it belongs to, in one word; seldom 2.
 - "entities": the people, places, organisations, works and products that matter in it.
 - "timeline": what the new turns say that happened, was decided or is planned: for each such fact the id of \
 the new turn that says it, the fact in one sentence with names in place of "he" or "it", and the time that \

@@ -38,7 +38,7 @@ class Analyses(msgspec.Struct, frozen=True):
 
 PROMPT = Prompt(
     name="turn_analysis",
-    version=1,
+    version=2,
     system=f"""\
 You keep the memory of a conversation. You are shown some turns to analyse, and before them the turns that \
 were said just before, which only help you to understand. For each turn to analyse, note what someone would \
@@ -47,7 +47,7 @@ need to find it again:
 - "context": one sentence that says on its own what the turn says: who speaks, of what, with "he", "it" or \
 "tomorrow" put as the name or date they mean.
 - "keywords": 2 to 6 words or names that the turn is about, the most important first; not the speaker.
-- "tags": 1 to 3 wide topics, such as work, health, travel.
+- "tags": the field of life that it belongs to, in one word; seldom 2.
 - "entities": names of people, places, organisations, works and products that the turn names.
 
 Take everything from what is shown, and leave a list empty where there is nothing. Write in the language of \

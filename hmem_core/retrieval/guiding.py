@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -101,12 +101,11 @@ def search(
     worth = {turn: float(ranked.total[turn]) for turn in turns}
     chosen = yield from guided.select(question, Material(semantic, opened, worth), account, how)
     if not account.answered and (how.prediction or how.filter or how.query != "question"):
-        rows: Iterable[int] = best[:k]  # the model did not help: as without it
+        hits = ranker.rank(view, query, k, allowed, chosen_reading)  # the model did not help: as without it
     else:
-        rows = chosen.kept
-    gain = how.predicted * float(np.std(list(worth.values()))) if worth else 0.0
-    hits = [_hit(row, ranked.signals, gain if row in chosen.predicted else 0.0) for row in rows]
-    hits.sort(key=lambda hit: (-hit.score, hit.rows))
+        gain = how.predicted * float(np.std(list(worth.values()))) if worth else 0.0
+        hits = [_hit(row, ranked.signals, gain if row in chosen.predicted else 0.0) for row in chosen.kept]
+        hits.sort(key=lambda hit: (-hit.score, hit.rows))
     evidence = []
     for hit in hits[:k]:
         piece = reading.evidence(view, hit, explain=request.explain)

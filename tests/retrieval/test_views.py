@@ -251,7 +251,9 @@ def test_events_is_the_sum_of_what_it_says(turns: list, tau: float) -> None:
     """The score of an event written out with plain loops."""
     query = "apple cheese"
     with filled(turns, events=hmem.EventOptions(tau=tau, continuity=0.0)) as memory:
-        found = {hit.turns[0]: hit for hit in memory.search(query, 99, view="events", explain=True)}
+        reading = hmem.ReadingOptions(fold=False)
+        hits = memory.search(query, 99, view="events", explain=True, reading=reading)
+        found = {hit.turns[0]: hit for hit in hits}
         events = list(memory.events)
         state = memory._store._state
         vectors = np.concatenate(state.vectors.view())

@@ -226,14 +226,15 @@ class Store:
             else:
                 return
 
-    def view(self, *, tree: bool = False) -> View:
+    def view(self, *, tree: bool = False, events: bool = False) -> View:
         """The memory as it is now: every append that returned before this call is in it.
 
         Args:
             tree: with the segment tree.
+            events: with the norms of events.
         """
         with self.reading() as state:
-            return state.view(tree=tree)
+            return state.view(tree=tree, events=events)
 
     @contextmanager
     def reading(self) -> Iterator[State]:

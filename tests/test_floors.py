@@ -44,9 +44,9 @@ ALLOWED = {
     "columns": COLUMNS,
     "state": COLUMNS,
     "segments": STATE,
-    "events": STATE,
+    "events": STATE | {"segments"},
     "facts": STATE,
-    "retrieval": RETRIEVAL,
+    "retrieval": RETRIEVAL | {"methods"},
     "settling": RETRIEVAL | {"store"},
     "store": STATE | {"journal"},
     "changes": RETRIEVAL | {"store", "settling"},
@@ -54,7 +54,7 @@ ALLOWED = {
     "memory": MEMORY - {"opening", "aio"},
     "opening": MEMORY - {"aio"},
     "aio": {"opening", "memory", "methods", "retrieval", "records", "effects", "errors"},
-    "ingest": INGEST,
+    "ingest": INGEST | {"opening"},
     "interfaces": INGEST | {"interfaces"},
 }
 

@@ -102,6 +102,10 @@ class TurnColumns:
         if session >= 0:
             self._last[session] = row
 
+    def last_in(self, session: int) -> int:
+        """The last turn of a session that is not forgotten; -1 for none."""
+        return self._last.get(session, -1)
+
     def _unlink(self, row: int) -> None:
         """Make the turns before and after it in its session neighbours."""
         before, after = int(self.narrow["previous"][row]), int(self.next[row])

@@ -19,6 +19,7 @@ __all__ = [
     "Between",
     "Compatibility",
     "Encoder",
+    "Guided",
     "Json",
     "LLMModel",
     "LLMUrl",
@@ -75,6 +76,14 @@ LLMUrl = Annotated[
         metavar="URL",
         envvar="HMEM_LLM_BASE_URL",
         help="The OpenAI-compatible server where it runs.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Guided = Annotated[
+    bool,
+    typer.Option(
+        "--guided",
+        help="Let the language model choose among what is found, and look into events for more.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -152,7 +161,7 @@ View = Annotated[
     typer.Option(
         metavar="NAME",
         help="How turns are ranked: fused, by all signals; dense or lexical, by embeddings or words alone; "
-        "time, by the segment tree, which finds segments too.",
+        "time, by the segment tree, which finds segments too; events, by their own and their events' scores.",
     ),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import hmem_core as hmem
@@ -60,7 +60,9 @@ def test_what_every_view_promises(turns: list, view: str, k: int, data: st.DataO
 @given(conversations)
 def test_fused_is_the_sum_of_what_it_says(turns: list) -> None:
     """The signals written out with plain loops."""
-    options = hmem.ReadingOptions(lateral=(0.5, 0.25), answer=0.4, session=0.2, tree=0.0, fold=False)
+    options = hmem.ReadingOptions(
+        lateral=(0.5, 0.25), answer=0.4, session=0.2, tree=0.0, event=0.0, fold=False
+    )
     query = "apple cheese"
     with filled(turns) as memory:
         fused = {hit.turns[0]: hit for hit in memory.search(query, 99, explain=True, reading=options)}
@@ -241,3 +243,45 @@ def test_the_language_of_a_memory_is_chosen_once(tmp_path) -> None:
 def test_options_without_meaning_are_refused(record: type, options: dict[str, object]) -> None:
     with pytest.raises(hmem.InvalidInput, match=next(iter(options))):
         record(**options)
+
+
+@settings(max_examples=30)
+@given(conversations, st.sampled_from([-1.0, 0.4, 0.8]))
+def test_events_is_the_sum_of_what_it_says(turns: list, tau: float) -> None:
+    """The score of an event written out with plain loops."""
+    query = "apple cheese"
+    with filled(turns, events=hmem.EventOptions(tau=tau, continuity=0.0)) as memory:
+        reading = hmem.ReadingOptions(fold=False)
+        hits = memory.search(query, 99, view="events", explain=True, reading=reading)
+        found = {hit.turns[0]: hit for hit in hits}
+        events = list(memory.events)
+        state = memory._store._state
+        vectors = np.concatenate(state.vectors.view())
+        asked = memory._encoder.embed([query])[0]
+        previous = state.turns.narrow["previous"].view()
+        frequent = {word: sum(word in text.split() for text, _ in turns) for word in query.split()}
+    own = {row: hit.signals["dense"] + hit.signals["lexical"] for row, hit in found.items()}
+    odds, centroid, coverage = [], [], []
+    for event in events:
+        odds.append(np.log(np.mean([np.exp(own[turn]) for turn in event.turns])))
+        total = np.zeros(vectors.shape[1])
+        for turn in event.turns:
+            chain = [turn]
+            while len(chain) < 3 and previous[chain[-1]] >= 0:
+                chain.append(previous[chain[-1]])
+            context = sum(w * vectors[one] for w, one in zip((1, 0.5, 0.25), chain, strict=False))
+            total += context / np.linalg.norm(context)
+        centroid.append(total @ asked / np.linalg.norm(total))
+        said = " ".join(turns[turn][0] for turn in event.turns).split()
+        n = len(turns)
+        coverage.append(
+            sum(np.log1p((n - f + 0.5) / (f + 0.5)) for word, f in frequent.items() if word in said)
+        )
+    scores = np.array(odds)
+    for column in (np.array(centroid).round(6), np.array(coverage).round(6)):
+        assume(column.std() == 0 or column.std() > 1e-4)  # else rounding is what is standardised
+        if column.std():
+            scores += 0.5 * (column - column.mean()) / column.std()
+    for event, score in zip(events, scores, strict=True):
+        for turn in event.turns:
+            assert found[turn].signals["event"] == pytest.approx(score, abs=2e-3)

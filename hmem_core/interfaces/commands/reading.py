@@ -14,7 +14,10 @@ from hmem_core.interfaces.options import (
     AsOf,
     Between,
     Encoder,
+    Guided,
     Json,
+    LLMModel,
+    LLMUrl,
     Location,
     Since,
     Tz,
@@ -39,6 +42,9 @@ def search(
     until: Until = None,
     where: Where = None,
     as_of: AsOf = None,
+    guided: Guided = False,
+    llm_model: LLMModel = None,
+    llm_base_url: LLMUrl = None,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     tz: Tz = "UTC",
@@ -47,12 +53,15 @@ def search(
     """Find the turns most worth reading, best first.
 
     In a pipe: id, score, time, speaker, text; with --explain, signals before the text, which add up to the
-    score. A segment has its first and last id, and the number of its turns beside the speaker.
+    score, and with --guided the stages that chose the turn. A segment has its first and last id, and the
+    number of its turns beside the speaker.
     """
     query = options.stdin_text(query, "query")
     out = output(json, tz)
     period, filters = options.interval(between, since, until), options.conditions(where)
-    with open_memory(memory, encoder, tz) as opened:
+    with open_memory(
+        memory, encoder, tz, llm=(llm_model, llm_base_url) if guided else (None, None), guided=guided
+    ) as opened:
         hits = opened.search(
             query,
             options.count(k),
@@ -61,6 +70,7 @@ def search(
             where=filters,
             as_of=options.as_of(as_of),
             explain=explain,
+            guided=guided,
         )
     out.hits(hits)
     end(hits, _NOTHING)
@@ -75,6 +85,9 @@ def context(
     until: Until = None,
     where: Where = None,
     as_of: AsOf = None,
+    guided: Guided = False,
+    llm_model: LLMModel = None,
+    llm_base_url: LLMUrl = None,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     tz: Tz = "UTC",
@@ -87,9 +100,17 @@ def context(
     query = options.stdin_text(query, "query")
     out = output(json, tz)
     period, filters = options.interval(between, since, until), options.conditions(where)
-    with open_memory(memory, encoder, tz) as opened:
+    with open_memory(
+        memory, encoder, tz, llm=(llm_model, llm_base_url) if guided else (None, None), guided=guided
+    ) as opened:
         packed = opened.context(
-            query, max_tokens, view=view, between=period, where=filters, as_of=options.as_of(as_of)
+            query,
+            max_tokens,
+            view=view,
+            between=period,
+            where=filters,
+            as_of=options.as_of(as_of),
+            guided=guided,
         )
     out.context(packed)
     too_long = f"nothing fits into {max_tokens} tokens; raise --max-tokens"

@@ -34,7 +34,7 @@ LANGUAGES: dict[str, str] = dict(pair.split(":") for pair in _CODES.split())
 _MONTHS = [name.casefold() for name in calendar.month_name[1:]]
 _DAYS = [name.casefold() for name in calendar.day_name]
 _UNITS = ("day", "week", "month", "year")
-_DIGITS = r"(\d++[.,]?\d*+)"
+_DIGITS = re.compile(r"\(\\d[^)]*\)")
 """A number in the library's patterns."""
 _RELATIVE = re.compile(r"(in )?(\d+|\\1) (\w+)( ago)?")
 _INSIDE = re.compile(r"[\s'’\-‐.]{0,2}")
@@ -212,10 +212,11 @@ def _counting(table: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         sign = 1 if moved[1] else -1
         units = sorted(table.get(moved[3], ()), key=len, reverse=True)
         for pattern in patterns:
-            before, _, after = pattern.partition(_DIGITS)
-            after = after.strip()
-            if before.strip():
-                yield "head", sign, before.strip()
+            before, number, after = (part.strip() for part in _parted(pattern))
+            if not number:
+                continue
+            if before:
+                yield "head", sign, before
             unit = next((one for one in units if after.casefold().startswith(one.casefold())), "")
             if not UNSPACED.search(after):
                 unit = after.split(" ")[0]  # in a case that the table of units may lack
@@ -223,6 +224,12 @@ def _counting(table: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
                     yield "unit", moved[3], unit
             if unit and (tail := after[len(unit) :].strip()) and len(after) > len(unit):
                 yield "ago", sign, tail
+
+
+def _parted(pattern: str) -> tuple[str, str, str]:
+    """What stands before the number in one of the library's patterns, the number's own, and what follows."""
+    found = _DIGITS.search(pattern)
+    return (pattern[: found.start()], found.group(), pattern[found.end() :]) if found else (pattern, "", "")
 
 
 def _names(table: Mapping[str, Any], short: bool) -> Iterator[tuple[str, Any, str]]:

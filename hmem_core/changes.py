@@ -14,9 +14,11 @@ from hmem_core.columns.terms import Analyzer
 from hmem_core.effects import Embed, Embedded, Program
 from hmem_core.errors import InvalidInput, TurnNotFound
 from hmem_core.events import construction
+from hmem_core.factchanges import lost
 from hmem_core.journal.entries import (
     Entry,
     EventDescribed,
+    FactsRewritten,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
@@ -46,6 +48,10 @@ class _Made(NamedTuple):
 
     vector: bytes
     states: bytes | None
+
+
+Place = tuple[int, int]
+"""An entry of the journal; and of the names in it, the code of one, 0 for another entry's only vector."""
 
 
 # -- adding ------------------------------------------------------------------------------------------
@@ -217,8 +223,13 @@ def forget_turns(
     key: str | None,
     session: str | None,
     before: int | None,
+    cap: float,
 ) -> Forgotten:
-    """Forget the turns to which all the given conditions apply."""
+    """Forget the turns to which all the given conditions apply, and the facts that nothing else told.
+
+    Args:
+        cap: see `FactOptions`.
+    """
     wanted = _ids(ids)
     if wanted is None and key is None and session is None and before is None:
         raise InvalidInput("say what to forget: ids, key=, session= or before=")
@@ -233,12 +244,13 @@ def forget_turns(
         if not chosen:
             return Plan([])
         forgotten = frozenset(chosen)
-        seqs = [int(state.turns.narrow["seq"][row]) for row in chosen]
-        seqs += state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)].tolist()
+        facts, changes = lost(state, store, chosen, (), cap)
+        seqs = {int(state.turns.narrow["seq"][row]) for row in chosen} | {*facts.seqs}
+        seqs |= set(state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)].tolist())
         for notes in state.events.notes.values():
-            seqs += notes.narrow["seq"].view()[notes.resting_on(chosen)].tolist()
-        rewrite = {seq: erase(entry, forgotten) for seq, entry in store.journal.fetch(sorted(seqs))}
-        return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen))], rewrite)
+            seqs |= set(notes.narrow["seq"].view()[notes.resting_on(chosen)].tolist())
+        rewrite = {seq: erase(entry, forgotten, facts) for seq, entry in store.journal.fetch(sorted(seqs))}
+        return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen), changes=changes)], rewrite)
 
     seq = store.commit(plan)
     return Forgotten(ids=tuple(chosen), already=tuple(already), seq=seq)
@@ -294,48 +306,59 @@ def reembed(store: Store, embed: Callable[[Sequence[str]], FloatArray | Embedded
     The entries are rewritten in place, so that vectors do not pile up. What other processes add meanwhile is
     embedded before the change is made.
     """
-    made: dict[int, _Made] = {}
+    made: dict[Place, _Made] = {}
 
     def plan(state: State) -> Plan:
-        seqs = [seq for seq, _ in _embedded(state)]
-        if state.encoder == store.encoder or not made.keys() >= set(seqs):
+        places = [place for place, _ in _embedded(state)]
+        if state.encoder == store.encoder or not made.keys() >= set(places):
             return Plan([])
-        return _reembedded(store, seqs, made)
+        return _reembedded(store, places, made)
 
     while True:
         with store.reading() as state:
             if state.encoder == store.encoder:
                 return
-            texts = {seq: text for seq, text in _embedded(state) if seq not in made}
+            texts = {place: text for place, text in _embedded(state) if place not in made}
             analyzer = state.analyzer
         for batch in _batches(list(texts), _BATCH):
-            made |= zip(batch, _pack(embed([texts[seq] for seq in batch]), analyzer), strict=True)
+            made |= zip(batch, _pack(embed([texts[place] for place in batch]), analyzer), strict=True)
         store.commit(plan)
 
 
-def _embedded(state: State) -> Iterator[tuple[int, str]]:
-    """The entries that hold a vector, and what it is of."""
+def _embedded(state: State) -> Iterator[tuple[Place, str]]:
+    """The places of the vectors in the journal, and what each is of."""
     view = state.view()
     for row in np.flatnonzero(view.narrow["live"]).tolist():
         speaker = view.speakers.text(int(view.narrow["speaker"][row]))
-        yield int(view.narrow["seq"][row]), index_text(view.text[row], speaker)
+        yield (int(view.narrow["seq"][row]), 0), index_text(view.text[row], speaker)
     for row, seq in enumerate(state.annotations.narrow["seq"].view().tolist()):
         if seq:
-            yield seq, state.annotations.text[row]
-    yield from state.events.embedded()
+            yield (seq, 0), state.annotations.text[row]
+    for seq, text in state.events.embedded():
+        yield (seq, 0), text
+    for code in range(len(state.facts.names)):
+        if (name := state.facts.names[code]) is not None:
+            yield (int(state.facts.names.narrow["seq"][code]), code), name
 
 
-def _batches(items: list[int], size: int) -> Iterator[list[int]]:
+def _batches(items: list[Place], size: int) -> Iterator[list[Place]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
-def _reembedded(store: Store, seqs: list[int], made: dict[int, _Made]) -> Plan:
+def _reembedded(store: Store, places: list[Place], made: dict[Place, _Made]) -> Plan:
     created = store.journal.fetch([1])[0].entry
     assert isinstance(created, MemoryCreated)
     rewrite: dict[int, Entry] = {1: msgspec.structs.replace(created, encoder=store.encoder)}
-    for seq, entry in store.journal.fetch(seqs):
-        assert isinstance(entry, (TurnAdded, SegmentAnnotated, EventDescribed))
-        states = {"states": made[seq].states} if isinstance(entry, TurnAdded) else {}
-        rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq].vector, **states)
+    for seq, entry in store.journal.fetch(sorted({seq for seq, _ in places})):
+        if isinstance(entry, FactsRewritten):
+            names = tuple(
+                msgspec.structs.replace(name, vector=made[place].vector if place in made else b"")
+                for name, place in ((name, (seq, name.code)) for name in entry.names)
+            )
+            rewrite[seq] = msgspec.structs.replace(entry, names=names)
+        else:
+            assert isinstance(entry, (TurnAdded, SegmentAnnotated, EventDescribed))
+            states = {"states": made[seq, 0].states} if isinstance(entry, TurnAdded) else {}
+            rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq, 0].vector, **states)
     return Plan([Reembedded(recorded=store.clock(), encoder=store.encoder)], rewrite)

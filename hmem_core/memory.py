@@ -21,10 +21,12 @@ from hmem_core.errors import (
     TurnForgotten,
     TurnNotFound,
 )
+from hmem_core.factview import Facts
 from hmem_core.messages import Message
 from hmem_core.methods import program
-from hmem_core.options import EventOptions, GuidedOptions, ReadingOptions, SegmentOptions
-from hmem_core.records import Added, Context, Evidence, Forgotten, Guided, Stats, Turn, Verified
+from hmem_core.options import EventOptions, FactOptions, GuidedOptions, ReadingOptions, SegmentOptions
+from hmem_core.records import Added, Context, Evidence, Forgotten, Guided, Turn
+from hmem_core.reports import Stats, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, guiding, reading
 from hmem_core.retrieval.events import Events
@@ -63,6 +65,7 @@ class Memory:
         events: EventOptions,
         reading: ReadingOptions,
         driver: ThreadDriver | None,
+        facts: FactOptions,
         late_interaction: bool = True,
     ) -> None:
         self._store = store
@@ -75,6 +78,8 @@ class Memory:
         self._events = Events(lambda: store.view(events=True), self._run, tz, reading)
         self._driver = driver
         self._late = late_interaction
+        self._fact_options = facts
+        self._facts = Facts(store, tz, facts, self._run, self._forgot)
 
     def _run(self, program: Program[T], priority: Priority) -> T:
         if self._driver is not None:
@@ -160,7 +165,8 @@ class Memory:
 
         Ids are never given out again, and other turns keep theirs. Their scores become those of a memory that
         never saw what is forgotten, but for the borders of segments: these stay, and so what turns inherit
-        from the segments above them may differ. Give one or more of the arguments; with several, a turn is
+        from the segments above them may differ. Facts that nothing else told are forgotten with them,
+        and what rests on those falls. Give one or more of the arguments; with several, a turn is
         forgotten only if all of them apply.
 
         Args:
@@ -176,10 +182,14 @@ class Memory:
                 another process kept their bytes from being erased, which is done at the next opening.
         """
         limit = None if before is None else times.micros(before, self._tz, "before")
-        forgotten = forget_turns(self._store, ids, key, session, limit)
+        forgotten = forget_turns(self._store, ids, key, session, limit, self._fact_options.cap)
+        self._forgot()
+        return forgotten
+
+    def _forgot(self) -> None:
+        """Let go of what the language model was shown of what is forgotten."""
         if self._driver is not None:
             self._driver.forget()
-        return forgotten
 
     def _reembed(self) -> None:
         reembed(self._store, lambda texts: self._answer(Embed(tuple(texts), states=self._late)))
@@ -394,6 +404,11 @@ class Memory:
     def events(self) -> Events:
         """What the turns are about: events, to read and to search."""
         return self._events
+
+    @property
+    def facts(self) -> Facts:
+        """What the memory holds to be true: units of facts, told, rewritten and asked for."""
+        return self._facts
 
     def stats(self) -> Stats:
         """Sizes and state."""

@@ -21,8 +21,8 @@ from hmem_core.journal.base import Journal
 from hmem_core.journal.sqlite import SqliteJournal
 from hmem_core.journal.volatile import VolatileJournal
 from hmem_core.memory import Memory
-from hmem_core.options import LLM, EventOptions, ReadingOptions, SegmentOptions
-from hmem_core.records import Verified
+from hmem_core.options import LLM, EventOptions, FactOptions, ReadingOptions, SegmentOptions
+from hmem_core.reports import Verified
 from hmem_core.store import Store, checkpoints_of, system_clock
 from hmem_core.store import verify as verify_files
 
@@ -49,6 +49,7 @@ def open(
     segments: SegmentOptions = SegmentOptions(),
     events: EventOptions = EventOptions(),
     reading: ReadingOptions = ReadingOptions(),
+    facts: FactOptions = FactOptions(),
     llm: LLM | None = None,
     clock: Callable[[], int] = system_clock,
 ) -> Memory:
@@ -67,6 +68,7 @@ def open(
         segments: how turns find their place in the segment tree.
         events: how turns are put together to events.
         reading: how searches weigh what they find.
+        facts: how the fact graph is rewritten.
         llm: a language model; with None, nothing ever calls one.
         reembed: if the memory was written with another encoder, make every vector anew with this one.
         clock: gives UTC microseconds since 1970; for tests and simulations.
@@ -86,7 +88,7 @@ def open(
     try:
         store = Store(journal, directory, made.identity, language=language, reembed=reembed, clock=clock)
         driver = None if llm is None else _driver_of(made, llm)
-        memory = Memory(store, made, zone, segments, events, reading, driver, late_interaction)
+        memory = Memory(store, made, zone, segments, events, reading, driver, facts, late_interaction)
         if reembed:
             memory._reembed()
             store.reembedded()

@@ -15,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hmem_core.columns import factpieces
 from hmem_core.columns.annotations import AnnotationColumns, AnnotationView
 from hmem_core.columns.blocks import BLOCK_ROWS, Strings, Vectors, block_count
 from hmem_core.columns.checkpoint import Loaded, Piece
 from hmem_core.columns.contexts import TurnsSoFar
 from hmem_core.columns.events import EventColumns, EventView
+from hmem_core.columns.facts import FactColumns
 from hmem_core.columns.fields import FieldCache
 from hmem_core.columns.names import NamePlan, Names
 from hmem_core.columns.postings import PostingColumns, PostingView
@@ -34,6 +36,7 @@ from hmem_core.journal.entries import (
     DescriptionErased,
     Entry,
     EventDescribed,
+    FactsRewritten,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
@@ -126,6 +129,7 @@ class State:
         self.tree = TreeColumns(0)
         self.annotations = AnnotationColumns(0)
         self.events = EventColumns(0)
+        self.facts = FactColumns(0)
         self.roles = Names()
         self.speakers = Names()
         self.sessions = Names()
@@ -164,6 +168,8 @@ class State:
                 self.annotations.append_erased(seq)
             case TurnsLinked() | TurnAnalysed() | AnalysisErased() | EventDescribed() | DescriptionErased():
                 self.events.apply(seq, entry, self._turns_so_far())
+            case FactsRewritten():
+                self.facts.apply(seq, entry, unpack_vector)
             case Reembedded():
                 if seq > self._settled:
                     raise Outdated
@@ -179,6 +185,7 @@ class State:
                 self.tree = TreeColumns(entry.encoder.dimension)
                 self.annotations = AnnotationColumns(entry.encoder.dimension)
                 self.events = EventColumns(entry.encoder.dimension)
+                self.facts = FactColumns(entry.encoder.dimension)
         self.seq = seq
 
     def _expect(self, seq: int, turn: int) -> None:
@@ -239,6 +246,7 @@ class State:
     def _forget(self, seq: int, entry: TurnsForgotten) -> None:
         if not all(0 <= turn < len(self.turns) for turn in entry.ids):
             raise Damaged(f"entry {seq} forgets turns that were never added")
+        self.facts.forget(seq, entry)
         narrow = self.turns.narrow
         gone = [turn for turn in entry.ids if narrow["live"][turn]]
         for turn in gone:
@@ -321,6 +329,7 @@ class State:
             **self.tree.arrays(),
             **self.annotations.arrays(),
             **self.events.arrays(),
+            **self.facts.arrays(),
         }
 
     # -- checkpoints ---------------------------------------------------------------------------------
@@ -342,6 +351,7 @@ class State:
         for kind, notes in self.events.notes.items():
             for block, stamp in enumerate(notes.stamps):
                 pieces.append(Piece(f"{kind}-{block:05d}.arrow", stamp, _constant(notes.batch(block))))
+        pieces += factpieces.pieces(self.facts)
         whole = {"names": self._names_batch(), **self.tree.batches(), **self.events.links.batches()}
         pieces += [Piece(f"{name}.arrow", self.seq, _constant(batch)) for name, batch in whole.items()]
         return pieces
@@ -419,6 +429,7 @@ class State:
         )
         live = state.turns.narrow["live"].view()
         state.events = EventColumns.restore(encoder.dimension, batches, loaded.stamps, live)
+        state.facts = factpieces.restore(encoder.dimension, loaded)
         table = loaded.batches["names.arrow"].to_pydict()
         for kind in ("roles", "speakers", "sessions"):
             rows = [row for row, name in enumerate(table["table"]) if name == kind]
@@ -437,6 +448,7 @@ class State:
             (self.tree.nbytes, 0),
             self.annotations.nbytes,
             self.events.nbytes,
+            self.facts.nbytes,
         )
         return sum(held for held, _ in parts), sum(mapped for _, mapped in parts)
 

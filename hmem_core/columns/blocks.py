@@ -64,6 +64,16 @@ class Strings:
         if place == BLOCK_ROWS - 1:  # full: an Arrow array takes a third of the memory of Python strings
             self._blocks[-1] = pa.array(self._blocks[-1], type=self._kind)
 
+    def truncate(self, size: int) -> None:
+        """Keep the first `size` rows."""
+        if size >= self._size:
+            return
+        count = block_count(size)
+        del self._blocks[count:], self._mapped[count:]
+        if size % BLOCK_ROWS:
+            del self._held(-1)[size % BLOCK_ROWS :]
+        self._size = size
+
     def erase(self, row: int) -> None:
         """Set a row to None; no copy of its block keeps the old value."""
         held = self._held(row // BLOCK_ROWS)
@@ -125,6 +135,13 @@ class Vectors:
             self._mapped.append(False)
         self._held(len(self._blocks) - 1)[place] = vector
         self._size += 1
+
+    def truncate(self, size: int) -> None:
+        """Keep the first `size` rows."""
+        if size < self._size:
+            count = block_count(size)
+            del self._blocks[count:], self._mapped[count:]
+            self._size = size
 
     def erase(self, row: int) -> None:
         """Set a row to zero."""

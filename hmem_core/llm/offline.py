@@ -30,7 +30,7 @@ from hmem_core.llm.retry import Failure, error_of, may_pass
 from hmem_core.llm.schemas import json_schema
 from hmem_core.llm.transport import Completion
 from hmem_core.options import LLM
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["OfflineDriver"]
 

@@ -178,7 +178,7 @@ def test_best_paths(benchmark: BenchmarkFixture, bounded: bool) -> None:
     parts = np.empty((keep, PARTS))
 
     def search() -> int:
-        return int(best_paths(starts, graph, qualities, weights, paths, sizes, parts)[1])
+        return int(best_paths(starts, graph, qualities, weights, paths, sizes, parts, 10**9)[1])
 
     def sort() -> None:
         every, nodes, ends = frozen(np.empty(0, np.uint8)), *room(n * 4)

@@ -200,58 +200,84 @@ def _best_examples() -> Iterator[tuple[Any, ...]]:
             paths,
             sizes,
             np.zeros((keep, PARTS)),
+            100,
         )
 
 
 @kernel
-def _reach(graph: Graph, match: FloatArray, steps: int) -> FloatArray:
-    """(steps + 1, wanted, nodes): the best match on any walk of at most so many steps from each node."""
-    wanted, nodes = match.shape
-    reach = np.empty((steps + 1, wanted, nodes), np.float32)
-    reach[0] = match
+def _reach(graph: Graph, qualities: Qualities, steps: int) -> tuple[FloatArray, LongArray]:
+    """The best match (steps + 1, wanted, nodes) and the newest moment (steps + 1, nodes) on any walk of at
+    most so many steps from each node."""
+    wanted, nodes = qualities.match.shape
+    matches = np.empty((steps + 1, wanted, nodes), np.float32)
+    moments = np.empty((steps + 1, nodes), np.int64)
+    matches[0] = qualities.match
+    moments[0] = qualities.moment
     for step in range(1, steps + 1):
-        for t in range(wanted):
-            before, after = reach[step - 1, t], reach[step, t]
-            for node in range(nodes):
-                best = before[node]
-                for place in range(graph.offsets[node], graph.offsets[node + 1]):
-                    best = max(best, before[np.uint32(graph.targets[place])])
-                after[node] = best
-    return reach
+        matches[step] = matches[step - 1]
+        moments[step] = moments[step - 1]
+        for node in range(nodes):
+            for place in range(graph.offsets[node], graph.offsets[node + 1]):
+                target = np.uint32(graph.targets[place])
+                for t in range(wanted):
+                    matches[step, t, node] = max(matches[step, t, node], matches[step - 1, t, target])
+                moments[step, node] = max(moments[step, node], moments[step - 1, target])
+    return matches, moments
 
 
 @kernel
-def _bound(
+def _bounds(
     weights: DoubleArray,
     best: FloatArray,
-    reach: FloatArray,
+    matches: FloatArray,
+    surest: float,
     left: int,
     node: np.uint32,
     size: int,
     sums: DoubleArray,
-) -> float:
-    """What φ can be at most, of a path and of whatever begins with it.
+) -> tuple[float, float]:
+    """What φ and the mean confidence can be at most, of a path and of whatever begins with it.
 
-    best   float32 (wanted,): the best matches on the path
-    reach  see `_reach`
-    left   steps that may follow
-    node   the last one
-    size   nodes of the path
-    sums   float64 (3,): its dependencies, valid units, and context matches
+    best     float32 (wanted,): the best matches on the path
+    matches  see `_reach`
+    surest   the greatest confidence of all units
+    left     steps that may follow
+    node     the last one
+    size     nodes of the path
+    sums     float64 (4,): of its dependencies, valid units, context matches and confidences
     """
     wanted = best.size
     highest = -np.inf
+    confidence = 0.0
     for more in range(left + 1):
         attributes = 0.0
         for t in range(wanted):
-            attributes += max(best[t], reach[more, t, node])
+            attributes += float(max(best[t], matches[more, t, node]))
         if wanted:
             attributes /= wanted
         steps, units = size - 1 + more, size + more
         dependency = (sums[0] + more) / steps if steps else 1.0
         others = weights[2] * (sums[1] + more) + weights[3] * (sums[2] + more)
         highest = max(highest, weights[0] * attributes + weights[1] * dependency + others / units)
-    return highest
+        confidence = max(confidence, (sums[3] + more * surest) / units)
+    return highest, confidence
+
+
+@kernel
+def _hopeless(
+    highest: float, confidence: float, newest: int, slack: float, worst: DoubleArray, worst_newest: int
+) -> bool:
+    """Whether a path within these bounds comes after the worst one that is kept.
+
+    The bounds are rounded as scores are, after adding more than the error of any sum.
+    """
+    score = float(np.float32(highest + slack))
+    if score != worst[SCORE]:
+        return bool(score < worst[SCORE])
+    sureness = float(np.float32(confidence + 1e-12))
+    if sureness != worst[CONFIDENCE]:
+        return bool(sureness < worst[CONFIDENCE])
+    return newest < worst_newest
 
 
 @kernel
@@ -398,6 +424,7 @@ def best_paths(
     paths: IntArray,
     sizes: IntArray,
     parts: DoubleArray,
+    limit: int,
 ) -> tuple[int, int]:
     """The simple paths with the greatest φ, the best first; returns how many, and how many were looked at.
 
@@ -408,6 +435,7 @@ def best_paths(
     paths      int32 (k, edges of a path at most + 1), written: the nodes of each path, then -1
     sizes      int32 (k,), written: nodes of each path
     parts      float64 (k, `PARTS`), written: φ and its parts
+    limit      paths that are looked at, at most, but for those of one unit; beyond, the best so far are it
 
     φ is the weighted sum (HiGram, arXiv 2608.05095; the parts are ours) of
 
@@ -422,31 +450,37 @@ def best_paths(
     its reverse are one: it lies from its lower end, and with the better kind where the graph has both
     directions or parallel edges.
 
-    Branch and bound: what is on a path, what walks of the steps that are left can match, and steps and units
-    that are as good as can be, give a bound for all that begins with it; nothing below the worst of k that
-    are kept is followed. Paths of one unit are weighed first, since they are few and raise that bar.
+    Branch and bound: what is on a path, what walks of the steps that are left can find, and steps and units
+    that are as good as can be, give bounds for all that begins with it; what cannot come before the worst of
+    the k that are kept is not followed. Paths of one unit are weighed first, since they are few and raise
+    that bar; `starts` that promise most should come first for the same reason.
     """
     match = qualities.match
     wanted = match.shape[0]
     most = paths.shape[1] - 1
-    reach = _reach(graph, match, most)
+    matches, moments_near = _reach(graph, qualities, most)
     best = np.zeros((most + 1, wanted), np.float32)
-    sums = np.zeros((most + 1, 3))
+    sums = np.zeros((most + 1, 4))
     path = np.zeros(most + 1, np.int32)
     kinds = np.zeros(most + 1, np.uint8)
+    newest = np.zeros(most + 1, np.int64)
     place = np.zeros(most + 1, np.int64)
     moments = np.zeros(sizes.size, np.int64)
     weighed = np.zeros(PARTS)
-    slack = 1e-6 * (weights[0] + weights[1] + weights[2] + weights[3])
+    slack = 1e-12 * (weights[0] + weights[1] + weights[2] + weights[3])
+    surest = 0.0
+    for i in range(qualities.confidence.size):
+        surest = max(surest, float(qualities.confidence[i]))
     kept = 0
     looked = 0
     for s in range(starts.size):
         path[0] = starts[s]
-        newest = _weigh(path, kinds, 1, qualities, weights, weighed)
-        kept = _keep(path, 1, weighed, newest, kept, paths, sizes, parts, moments)
+        moment = _weigh(path, kinds, 1, qualities, weights, weighed)
+        kept = _keep(path, 1, weighed, moment, kept, paths, sizes, parts, moments)
         looked += 1
     if most == 0 or sizes.size == 0:
         return kept, looked
+    limit += looked
     for s in range(starts.size):
         node = np.uint32(starts[s])
         path[0] = node
@@ -455,13 +489,16 @@ def best_paths(
         sums[0, 0] = 0.0
         sums[0, 1] = qualities.valid[node]
         sums[0, 2] = qualities.context[node]
+        sums[0, 3] = qualities.confidence[node]
+        newest[0] = qualities.moment[node]
         if kept == sizes.size:
-            bar = parts[kept - 1, SCORE] - slack
-            if _bound(weights, best[0], reach, most, node, 1, sums[0]) < bar:
+            highest, sure = _bounds(weights, best[0], matches, surest, most, node, 1, sums[0])
+            recent = moments_near[most, node]
+            if _hopeless(highest, sure, recent, slack, parts[kept - 1], moments[kept - 1]):
                 continue
         place[0] = graph.offsets[node]
         depth = 0
-        while depth >= 0:
+        while depth >= 0 and looked < limit:
             at = place[depth]
             if at == graph.offsets[np.uint32(path[depth]) + np.uint32(1)]:
                 depth -= 1
@@ -482,14 +519,19 @@ def best_paths(
             sums[deeper, 0] = sums[depth, 0] + graph.kinds[at]
             sums[deeper, 1] = sums[depth, 1] + qualities.valid[node]
             sums[deeper, 2] = sums[depth, 2] + qualities.context[node]
+            sums[deeper, 3] = sums[depth, 3] + qualities.confidence[node]
+            newest[deeper] = max(newest[depth], qualities.moment[node])
+            left = most - deeper
             if kept == sizes.size:
-                bar = parts[kept - 1, SCORE] - slack
-                left = most - deeper
-                if _bound(weights, best[deeper], reach, left, node, deeper + 1, sums[deeper]) < bar:
+                highest, sure = _bounds(
+                    weights, best[deeper], matches, surest, left, node, deeper + 1, sums[deeper]
+                )
+                recent = max(newest[deeper], moments_near[left, node])
+                if _hopeless(highest, sure, recent, slack, parts[kept - 1], moments[kept - 1]):
                     continue
-            newest = _weigh(path, kinds, deeper + 1, qualities, weights, weighed)
-            kept = _keep(path, deeper + 1, weighed, newest, kept, paths, sizes, parts, moments)
-            if deeper < most:
+            moment = _weigh(path, kinds, deeper + 1, qualities, weights, weighed)
+            kept = _keep(path, deeper + 1, weighed, moment, kept, paths, sizes, parts, moments)
+            if left > 0:
                 depth = deeper
                 place[depth] = graph.offsets[node]
     return kept, looked

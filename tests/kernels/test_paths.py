@@ -90,12 +90,12 @@ def test_what_does_not_fit_is_counted_and_nothing_is_written_beyond() -> None:
     assert listed(simple_paths, range(9), graph, room=(100_000, 2))[1] == [(0,), (0, 1)]
 
 
-def best(function, starts, graph, qualities, weights, keep, most):
+def best(function, starts, graph, qualities, weights, keep, most, limit=1_000_000):
     paths, sizes = np.full((keep, most + 1), -9, np.int32), np.zeros(keep, np.int32)
     parts = np.zeros((keep, PARTS))
     weights = frozen(np.array(weights, np.float64))
     kept, looked = function(
-        frozen(np.array(starts, np.int32)), graph, qualities, weights, paths, sizes, parts
+        frozen(np.array(starts, np.int32)), graph, qualities, weights, paths, sizes, parts, limit
     )
     return paths[:kept].tolist(), sizes[:kept].tolist(), parts[:kept], looked
 
@@ -159,3 +159,18 @@ def test_a_lone_match_is_beaten_by_a_chain_of_dependencies_alone() -> None:
     paths, _, parts, _ = best(best_paths, [0], graph, qualities, [0.25] * 4, 3, 3)
     assert paths == [[0, 2, -1, -1], [0, -1, -1, -1], [0, 1, -1, -1]]
     assert parts[:, SCORE].tolist() == [1, 1, 0.75]
+
+
+def test_the_limit_bounds_what_is_looked_at_and_the_best_so_far_are_kept() -> None:
+    n = 60
+    graph = csr(n, [(a, b, 1) for a in range(n) for b in range(n)])
+    flat = np.ones(n, np.float32)
+    qualities = Qualities._make(
+        map(frozen, (np.ones((1, n), np.float32), flat, flat, flat, np.zeros(n, np.int64)))
+    )
+    paths, _, parts, looked = best(best_paths, range(n), graph, qualities, [0.25] * 4, 5, 3, limit=1000)
+    assert looked == 1000 + n
+    assert (parts[:, SCORE] == 1).all()
+    assert paths[0] == [0, -1, -1, -1]
+    everything = best(best_paths, range(n), graph, qualities, [0.25] * 4, 5, 3, limit=10**9)
+    assert everything[3] > 10**6, "all tie, and nothing can be cut"

@@ -109,7 +109,7 @@ def qualities(units, wanted, now, vectors):
         valid=np.array([float(valid(unit)) for unit in units], np.float32),
         context=np.array([contexts(unit) for unit in units], np.float32),
         confidence=np.array([unit.confidence for unit in units], np.float32),
-        moment=np.array([round(unit.recorded.timestamp() * 1e6) for unit in units], np.int64),
+        moment=np.array([unit.id for unit in units], np.int64),
     )
 
 
@@ -127,7 +127,7 @@ def edges(units, known, options):
     ]
     order = sorted(
         range(len(units)),
-        key=lambda place: (-fit[place], -units[place].confidence, -known.moment[place], place),
+        key=lambda place: (-fit[place], -units[place].confidence, -known.moment[place]),
     )
     found = [{} for _ in units]
     upper = {}

@@ -49,7 +49,7 @@ def weigh(path, kinds, qualities, weights):
     return [score, *parts, confidence]
 
 
-def best_paths(starts, graph, qualities, weights, paths, sizes, parts):
+def best_paths(starts, graph, qualities, weights, paths, sizes, parts, limit=None):
     """All paths, each from its lower end and by its best edges, sorted."""
     found = {}
     for start in starts:

@@ -20,7 +20,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from hmem_kernels import frozen
-from hmem_kernels.paths import PARTS, SCORE, Graph, Qualities, best_paths, simple_paths
+from hmem_kernels.bestpaths import PARTS, SCORE, Graph, Qualities, best_paths
+from hmem_kernels.paths import simple_paths
 
 NODES, EDGES, HOPS = 100_000, 200_000, 3
 FEW, MANY = 100, 10_000

@@ -1,8 +1,8 @@
-"""Where in the fact graph a rewrite, or a question, looks: §4.3 of HiGram (arXiv 2608.05095).
+"""Where in the fact graph a rewrite, or a question, looks: HiGram (arXiv 2608.05095).
 
 What is wanted is given as temporary units. Their subjects and categories are anchors; MicroGraphs that share
 one are ranked, and of the best the active units form a subgraph, with what directly rests on them or supports
-them. In it chains of units are compared by φ (`hmem_kernels.paths`), and the best one is what was looked
+them. In it chains of units are compared by φ (`hmem_kernels.bestpaths`), and the best one is what was looked
 for. The paper gives no weights and no bounds: those are in `FactOptions`, and ours.
 """
 
@@ -21,7 +21,7 @@ from hmem_core.facts.subgraph import support_graph, surroundings
 from hmem_core.journal.entries import ACTIVE
 from hmem_core.options import FactOptions
 from hmem_kernels import frozen
-from hmem_kernels.paths import (
+from hmem_kernels.bestpaths import (
     ATTRIBUTES,
     CONFIDENCE,
     CONTEXT,

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from hmem_core.columns.facts import FactColumns
 from hmem_kernels import frozen
+from hmem_kernels.bestpaths import Graph
 from hmem_kernels.cascade import related
-from hmem_kernels.paths import Graph
 
 __all__ = ["Surroundings", "support_graph", "surroundings"]
 

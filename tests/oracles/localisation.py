@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tests.oracles import paths
+from tests.oracles import bestpaths
 
 SLOTS = ("subject", "relation", "object", "category")
 
@@ -82,7 +82,7 @@ def supports(unit):
 
 
 def qualities(units, wanted, now, vectors):
-    """As the arrays of `hmem_kernels.paths.Qualities`."""
+    """As the arrays of `hmem_kernels.bestpaths.Qualities`."""
 
     def matches(unit, one):
         given = [slot for slot in SLOTS if one[slot] is not None]
@@ -184,7 +184,7 @@ def localise(units, wanted, now, vectors, options):
     weights = [options.attributes, options.dependency, options.validity, options.context]
     keep = options.candidates if wanted else 0
     rows, sizes, parts = np.zeros((keep, options.depth + 1), int), np.zeros(keep, int), np.zeros((keep, 6))
-    kept, _ = paths.best_paths(range(len(chosen)), graph, known, weights, rows, sizes, parts)
+    kept, _ = bestpaths.best_paths(range(len(chosen)), graph, known, weights, rows, sizes, parts)
     candidates = [
         (tuple(chosen[place].id for place in rows[row, : sizes[row]]), parts[row].tolist())
         for row in range(kept)

@@ -36,7 +36,7 @@ import numpy as np
 import hmem_core as hmem
 from bench.quality import locomo_data, modes
 from bench.quality.locomo_data import CATEGORIES, Conversation, Question
-from bench.quality.protocol import SHOWN, SPLITS, fill, halves, progress
+from bench.quality.protocol import SHOWN, SPLITS, asked_at, fill, halves, progress
 from bench.quality.structure import Structure, structure
 from bench.quality.tables import locomo_tables
 from bench.quality.vector_cache import CachedEncoder
@@ -170,7 +170,7 @@ def measure(
 def _ask(
     conversation: Conversation, split: str, encoder: Encoder, views: Sequence[str]
 ) -> Iterator[Answered]:
-    with hmem.open(encoder=encoder) as memory:
+    with hmem.open(encoder=encoder, clock=asked_at(conversation)) as memory:
         fill(memory, conversation)
         keys = {turn.id: turn.key for turn in memory.turns()}
         for name in views:

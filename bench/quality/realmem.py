@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -135,7 +136,8 @@ def _ask(
             )
         for view in views:
             for query in person.queries:
-                ranked = _ranked(memory, query, before[query.before], view, reading)
+                asked = person.sessions[query.before].at
+                ranked = _ranked(memory, query, before[query.before], asked, view, reading)
                 yield view, figures_of(ranked, query.evidence)
 
 
@@ -144,12 +146,17 @@ def _role(speaker: str) -> str:
 
 
 def _ranked(
-    memory: hmem.Memory, query: Query, seq: int, view: str, reading: ReadingOptions | None
+    memory: hmem.Memory,
+    query: Query,
+    seq: int,
+    asked: datetime,
+    view: str,
+    reading: ReadingOptions | None,
 ) -> list[int]:
     """Sessions, the one of the best turn first."""
     k, sessions = _FIRST, list[int]()
     while True:
-        hits = memory.search(query.text, k=k, view=view, as_of=seq, reading=reading)
+        hits = memory.search(query.text, k=k, view=view, as_of=seq, now=asked, reading=reading)
         sessions = list(dict.fromkeys(int(hit.session) for hit in hits if hit.session is not None))
         shown = sum(len(hit.turns) for hit in hits)
         if len(sessions) >= max(CUTS) or shown < k:

@@ -14,6 +14,7 @@ PACKAGE = ROOT / "hmem_core"
 # What a part of the package may import of the others; every part may import itself.
 BASE = {
     "records",
+    "localised",
     "reports",
     "effects",
     "errors",
@@ -45,7 +46,8 @@ MEMORY = RETRIEVAL | {
 INGEST = MEMORY | {"ingest"}
 ALLOWED = {
     "errors": set(),
-    "records": set(),
+    "records": {"localised"},
+    "localised": set(),
     "reports": {"records"},
     "effects": set(),
     "budgets": {"errors", "records", "reports", "effects", "options"},

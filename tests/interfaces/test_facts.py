@@ -75,3 +75,13 @@ def test_undo_and_retract(told: Run) -> None:
     missing = told("facts", "retract", 9, "--json")
     assert missing.exit_code == 1
     assert json.loads(missing.stderr)["error"] == "UnitNotFound"
+
+
+def test_locate_and_add_explain_show_the_parts_of_scores(told: Run) -> None:
+    found = rows(told("facts", "locate", "--subject", "ann", "--relation", "lives in"))
+    assert found[0] == ["1.000", "1.000", "1.000", "1.000", "1.000", "2", "Ann lives in Faro"]
+    (document,) = documents(told("facts", "locate", "--subject", "ann", "--json"))
+    assert document["paths"][0]["units"] == [2]
+    assert told("facts", "locate", "--subject", "nobody").exit_code == 1
+    added = told("facts", "add", "Ann", "lives in", "Lagos", "--valid-from", "2026-04-01", "--explain")
+    assert [row[-1] for row in rows(added)][-1] == "Ann lives in Faro"

@@ -250,7 +250,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Fused: show a turn once, if its speaker said the same words in several; see `Evidence.repeats`."""
     enough: float = 0.4
     """``k="auto"``: turns are shown whose score rises above the 32nd best by at least this share of what the
-    best one's does; 16 at most (ours)."""
+    best one's does; 16 at most. A list or a count takes a smaller share, a date a larger one (ours)."""
     event: float = 0.25
     """In fused searches: what a turn gains for each unit of the score of the best of its events (HiGMem's
     events as anchors; the score is ours): the logarithm of the mean odds of the event's turns, and the two

@@ -17,7 +17,7 @@ from hmem_core.messages import clean
 from hmem_core.options import ReadingOptions
 from hmem_core.records import Evidence
 from hmem_core.retrieval import filters, reading, selection
-from hmem_core.retrieval.understanding import roster_of, understand
+from hmem_core.retrieval.understanding import kind, roster_of, understand
 from hmem_core.retrieval.views import VIEWS, Query, Ranker
 from hmem_core.state import View
 from hmem_core.times import TimeLike, micros
@@ -82,7 +82,7 @@ def search(request: Request, reader: Reader) -> Program[list[Evidence]]:
     k = selection.REACH if request.k == "auto" else request.k
     hits = ranker.rank(view, asked, k, allowed, chosen)
     if request.k == "auto":
-        hits = hits[: selection.enough([hit.score for hit in hits], chosen.enough)]
+        hits = hits[: selection.enough([hit.score for hit in hits], chosen.enough, kind(asked.text))]
     found = []
     for hit in hits:
         piece = reading.evidence(view, hit, explain=request.explain)

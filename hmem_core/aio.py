@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from hmem_core.effects import Program
 from hmem_core.errors import Closed
+from hmem_core.factview import Facts
 from hmem_core.memory import Memory
 from hmem_core.methods import written
 from hmem_core.opening import open as open_memory
@@ -19,7 +20,7 @@ from hmem_core.records import Event, Segment
 from hmem_core.retrieval.events import Events
 from hmem_core.retrieval.outline import Segments
 
-__all__ = ["AsyncEvents", "AsyncMemory", "AsyncSegments"]
+__all__ = ["AsyncEvents", "AsyncFacts", "AsyncMemory", "AsyncSegments"]
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -38,6 +39,10 @@ class _Awaited(Generic[S]):
     async def _run(self, call: Callable[[], T]) -> T:
         raise NotImplementedError
 
+    def _home(self) -> AsyncMemory:
+        """The memory that the object belongs to."""
+        raise NotImplementedError
+
 
 def _awaited(
     method: Callable[Concatenate[S, P], T],
@@ -52,12 +57,12 @@ def _awaited(
 
 
 def _driven(
-    method: Callable[Concatenate[Memory, P], T],
-) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
+    method: Callable[Concatenate[S, P], T],
+) -> Callable[Concatenate[_Awaited[S], P], Coroutine[Any, Any, T]]:
     """`method`, a program, as a coroutine; while it waits for a language model it takes up no thread."""
 
-    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._drive(self._object, method, *args, **kwargs)
+    async def call(self: _Awaited[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._home()._drive(self._object, method, *args, **kwargs)
 
     functools.update_wrapper(call, method)
     return call
@@ -114,6 +119,34 @@ class AsyncEvents(_Awaited[Events]):
         return self.all()
 
 
+class AsyncFacts(_Awaited[Facts]):
+    """The methods of `Facts`, awaited. As `AsyncMemory.facts`."""
+
+    def __init__(self, memory: AsyncMemory) -> None:
+        super().__init__(memory._object.facts)
+        self._memory = memory
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await self._memory._run(call)
+
+    def _home(self) -> AsyncMemory:
+        return self._memory
+
+    add = _driven(Facts.add)
+    add_many = _driven(Facts.add_many)
+    retract = _driven(Facts.retract)
+    undo = _driven(Facts.undo)
+    policy = _driven(Facts.policy)
+    alias = _driven(Facts.alias)
+    forget = _awaited(Facts.forget)
+    find = _awaited(Facts.find)
+    about = _awaited(Facts.about)
+    get = _awaited(Facts.get)
+    history = _awaited(Facts.history)
+    why = _awaited(Facts.why)
+    rewrite = _awaited(Facts.rewrite)
+
+
 class AsyncMemory(_Awaited[Memory]):
     """The methods of `Memory`, awaited. Made by ``await AsyncMemory.open(...)``.
 
@@ -147,6 +180,9 @@ class AsyncMemory(_Awaited[Memory]):
         with self._under_way():
             return await driver.run_in(self._threads, begun, priority=priority)
 
+    def _home(self) -> AsyncMemory:
+        return self
+
     add = _driven(Memory.add)
     forget = _awaited(Memory.forget)
     get = _awaited(Memory.get)
@@ -168,6 +204,11 @@ class AsyncMemory(_Awaited[Memory]):
     def events(self) -> AsyncEvents:
         """What the turns are about: events, to read and to search."""
         return AsyncEvents(self)
+
+    @property
+    def facts(self) -> AsyncFacts:
+        """What the memory holds to be true."""
+        return AsyncFacts(self)
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:

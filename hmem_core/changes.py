@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hmem_core.effects import Embed, Program
+from hmem_core.columns.states import pack_states, words_of
+from hmem_core.columns.terms import Analyzer
+from hmem_core.effects import Embed, Embedded, Program
 from hmem_core.errors import InvalidInput, TurnNotFound
 from hmem_core.events import construction
+from hmem_core.factchanges import lost
 from hmem_core.journal.entries import (
     Entry,
     EventDescribed,
+    FactsRewritten,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
@@ -34,7 +39,19 @@ __all__ = ["forget_turns", "reembed", "write_turns"]
 
 FloatArray = npt.NDArray[np.float32]
 
-_REEMBED_BATCH = 256
+_BATCH = 256
+"""Texts embedded at once where many are, so that the states of few are held in full (some 13 MB)."""
+
+
+class _Made(NamedTuple):
+    """What an encoder made of one text, as the journal holds it."""
+
+    vector: bytes
+    states: bytes | None
+
+
+Place = tuple[int, int]
+"""An entry of the journal; and of the names in it, the code of one, 0 for another entry's only vector."""
 
 
 # -- adding ------------------------------------------------------------------------------------------
@@ -46,14 +63,16 @@ def write_turns(
     skipped: tuple[Skipped, ...],
     segments: SegmentOptions,
     events: EventOptions,
+    states: bool,
 ) -> Program[Added]:
-    """Embed the drafts that are not known by their key, and append them in one piece."""
+    """Embed the drafts that are not known by their key, and append them in one piece.
+
+    Args:
+        states: keep the states of their tokens too.
+    """
     known = _known(store, drafts)
     fresh = [draft for draft in _distinct(drafts) if (draft.key, draft.part) not in known]
-    vectors: FloatArray | None = None
-    if fresh:
-        vectors = yield Embed(tuple(draft.index_text for draft in fresh))
-    packed = {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(fresh) if vectors is not None}
+    packed = yield from _embed(store, fresh, states)
     judged = yield from places(store, fresh, segments)
     while True:
         outcome = _append(store, drafts, packed, skipped, segments, events, fresh, judged)
@@ -63,10 +82,36 @@ def write_turns(
         # embedded, and the places, which rest on the turns before, are judged anew.
         missing = [draft for draft in outcome if id(draft) not in packed]
         if missing:
-            vectors = yield Embed(tuple(draft.index_text for draft in missing))
-            packed |= {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(missing)}
+            packed |= yield from _embed(store, missing, states)
         fresh = outcome
         judged = yield from places(store, fresh, segments)
+
+
+def _embed(store: Store, drafts: Sequence[Draft], states: bool) -> Program[dict[int, _Made]]:
+    """What the encoder makes of each draft, by its `id`."""
+    packed: dict[int, _Made] = {}
+    size = _BATCH if states else max(len(drafts), 1)
+    with store.reading() as state:
+        analyzer = state.analyzer
+    for start in range(0, len(drafts), size):
+        batch = drafts[start : start + size]
+        reply: FloatArray | Embedded = yield Embed(tuple(draft.index_text for draft in batch), states)
+        packed |= zip(map(id, batch), _pack(reply, analyzer), strict=True)
+    return packed
+
+
+def _pack(reply: FloatArray | Embedded, analyzer: Analyzer) -> Iterator[_Made]:
+    """The reply to an `Embed`, text by text."""
+    if not isinstance(reply, Embedded):
+        reply = Embedded(reply, None)
+    words = words_of(reply.vectors.shape[1])
+    for row, vector in enumerate(reply.vectors):
+        packed = None
+        if reply.states is not None:
+            vectors, tokens = reply.states[row]
+            content = np.fromiter(map(analyzer.says, tokens), np.bool_, len(tokens))
+            packed = pack_states(vectors, words, content)
+        yield _Made(pack_vector(vector), packed)
 
 
 def _distinct(drafts: Sequence[Draft]) -> Iterator[Draft]:
@@ -91,7 +136,7 @@ def _known(store: Store, drafts: Sequence[Draft]) -> set[tuple[str | None, int]]
 def _append(
     store: Store,
     drafts: Sequence[Draft],
-    packed: dict[int, bytes],
+    packed: dict[int, _Made],
     skipped: tuple[Skipped, ...],
     segments: SegmentOptions,
     events: EventOptions,
@@ -137,7 +182,7 @@ def _append(
         unready = not (embedded and placed)
         if unready or not chosen:
             return Plan([])
-        vectors = np.stack([unpack_vector(packed[id(draft)]) for draft in chosen])
+        vectors = np.stack([unpack_vector(packed[id(draft)].vector) for draft in chosen])
         heights = decide(state, vectors, segments, [] if judged is None else judged[1]).heights
         entries: list[Entry] = [
             TurnAdded(
@@ -151,7 +196,8 @@ def _append(
                 key=draft.key,
                 part=draft.part,
                 metadata=draft.metadata,
-                vector=packed[id(draft)],
+                vector=packed[id(draft)].vector,
+                states=packed[id(draft)].states,
                 height=int(height),
             )
             for turn, draft, height in zip(new, chosen, heights, strict=True)
@@ -177,8 +223,13 @@ def forget_turns(
     key: str | None,
     session: str | None,
     before: int | None,
+    cap: float,
 ) -> Forgotten:
-    """Forget the turns to which all the given conditions apply."""
+    """Forget the turns to which all the given conditions apply, and the facts that nothing else told.
+
+    Args:
+        cap: see `FactOptions`.
+    """
     wanted = _ids(ids)
     if wanted is None and key is None and session is None and before is None:
         raise InvalidInput("say what to forget: ids, key=, session= or before=")
@@ -193,12 +244,13 @@ def forget_turns(
         if not chosen:
             return Plan([])
         forgotten = frozenset(chosen)
-        seqs = [int(state.turns.narrow["seq"][row]) for row in chosen]
-        seqs += state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)].tolist()
+        facts, changes = lost(state, store, chosen, (), cap)
+        seqs = {int(state.turns.narrow["seq"][row]) for row in chosen} | {*facts.seqs}
+        seqs |= set(state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)].tolist())
         for notes in state.events.notes.values():
-            seqs += notes.narrow["seq"].view()[notes.resting_on(chosen)].tolist()
-        rewrite = {seq: erase(entry, forgotten) for seq, entry in store.journal.fetch(sorted(seqs))}
-        return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen))], rewrite)
+            seqs |= set(notes.narrow["seq"].view()[notes.resting_on(chosen)].tolist())
+        rewrite = {seq: erase(entry, forgotten, facts) for seq, entry in store.journal.fetch(sorted(seqs))}
+        return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen), changes=changes)], rewrite)
 
     seq = store.commit(plan)
     return Forgotten(ids=tuple(chosen), already=tuple(already), seq=seq)
@@ -247,53 +299,66 @@ def _chosen(
 # -- changing the encoder ----------------------------------------------------------------------------
 
 
-def reembed(store: Store, embed: Callable[[Sequence[str]], FloatArray]) -> None:
-    """Make every vector anew with the store's encoder, if another made them.
+def reembed(store: Store, embed: Callable[[Sequence[str]], FloatArray | Embedded]) -> None:
+    """Make every vector anew with the store's encoder, if another made them, and the states of tokens if
+    `embed` gives them.
 
     The entries are rewritten in place, so that vectors do not pile up. What other processes add meanwhile is
     embedded before the change is made.
     """
-    made: dict[int, bytes] = {}
+    made: dict[Place, _Made] = {}
 
     def plan(state: State) -> Plan:
-        seqs = [seq for seq, _ in _embedded(state)]
-        if state.encoder == store.encoder or not made.keys() >= set(seqs):
+        places = [place for place, _ in _embedded(state)]
+        if state.encoder == store.encoder or not made.keys() >= set(places):
             return Plan([])
-        return _reembedded(store, seqs, made)
+        return _reembedded(store, places, made)
 
     while True:
         with store.reading() as state:
             if state.encoder == store.encoder:
                 return
-            texts = {seq: text for seq, text in _embedded(state) if seq not in made}
-        for batch in _batches(list(texts), _REEMBED_BATCH):
-            vectors = embed([texts[seq] for seq in batch])
-            made.update({seq: pack_vector(vector) for seq, vector in zip(batch, vectors, strict=True)})
+            texts = {place: text for place, text in _embedded(state) if place not in made}
+            analyzer = state.analyzer
+        for batch in _batches(list(texts), _BATCH):
+            made |= zip(batch, _pack(embed([texts[place] for place in batch]), analyzer), strict=True)
         store.commit(plan)
 
 
-def _embedded(state: State) -> Iterator[tuple[int, str]]:
-    """The entries that hold a vector, and what it is of."""
+def _embedded(state: State) -> Iterator[tuple[Place, str]]:
+    """The places of the vectors in the journal, and what each is of."""
     view = state.view()
     for row in np.flatnonzero(view.narrow["live"]).tolist():
         speaker = view.speakers.text(int(view.narrow["speaker"][row]))
-        yield int(view.narrow["seq"][row]), index_text(view.text[row], speaker)
+        yield (int(view.narrow["seq"][row]), 0), index_text(view.text[row], speaker)
     for row, seq in enumerate(state.annotations.narrow["seq"].view().tolist()):
         if seq:
-            yield seq, state.annotations.text[row]
-    yield from state.events.embedded()
+            yield (seq, 0), state.annotations.text[row]
+    for seq, text in state.events.embedded():
+        yield (seq, 0), text
+    for code in range(len(state.facts.names)):
+        if (name := state.facts.names[code]) is not None:
+            yield (int(state.facts.names.narrow["seq"][code]), code), name
 
 
-def _batches(items: list[int], size: int) -> Iterator[list[int]]:
+def _batches(items: list[Place], size: int) -> Iterator[list[Place]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
-def _reembedded(store: Store, seqs: list[int], made: dict[int, bytes]) -> Plan:
+def _reembedded(store: Store, places: list[Place], made: dict[Place, _Made]) -> Plan:
     created = store.journal.fetch([1])[0].entry
     assert isinstance(created, MemoryCreated)
     rewrite: dict[int, Entry] = {1: msgspec.structs.replace(created, encoder=store.encoder)}
-    for seq, entry in store.journal.fetch(seqs):
-        assert isinstance(entry, (TurnAdded, SegmentAnnotated, EventDescribed))
-        rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq])
+    for seq, entry in store.journal.fetch(sorted({seq for seq, _ in places})):
+        if isinstance(entry, FactsRewritten):
+            names = tuple(
+                msgspec.structs.replace(name, vector=made[place].vector if place in made else b"")
+                for name, place in ((name, (seq, name.code)) for name in entry.names)
+            )
+            rewrite[seq] = msgspec.structs.replace(entry, names=names)
+        else:
+            assert isinstance(entry, (TurnAdded, SegmentAnnotated, EventDescribed))
+            states = {"states": made[seq, 0].states} if isinstance(entry, TurnAdded) else {}
+            rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq, 0].vector, **states)
     return Plan([Reembedded(recorded=store.clock(), encoder=store.encoder)], rewrite)

@@ -6,8 +6,11 @@
     │   ├── MemoryNotFound             no memory lies at that path
     │   ├── EventNotFound              no event has that number
     │   ├── SegmentNotFound            no node of the segment tree has that number
-    │   └── TurnNotFound               that turn was never stored
-    │       └── TurnForgotten          it was stored, and then forgotten
+    │   ├── RewriteNotFound            no rewrite of the fact graph has that number
+    │   ├── TurnNotFound               that turn was never stored
+    │   │   └── TurnForgotten          it was stored, and then forgotten
+    │   └── UnitNotFound               the fact graph never had that unit
+    │       └── UnitForgotten          it had, and the unit is forgotten
     ├── Closed                         the memory was closed
     ├── Conflict                       another writer appended first; raised by journals, handled by `Memory`
     ├── StorageError                   the disk or the database refused; what was stored before is unharmed
@@ -45,10 +48,13 @@ __all__ = [
     "MalformedReply",
     "MemoryNotFound",
     "NotFound",
+    "RewriteNotFound",
     "SegmentNotFound",
     "StorageError",
     "TurnForgotten",
     "TurnNotFound",
+    "UnitForgotten",
+    "UnitNotFound",
 ]
 
 
@@ -82,6 +88,18 @@ class TurnNotFound(NotFound):
 
 class TurnForgotten(TurnNotFound):
     """The turn was stored and then forgotten; its id is never given out again."""
+
+
+class UnitNotFound(NotFound):
+    """The fact graph never had a unit of that number."""
+
+
+class UnitForgotten(UnitNotFound):
+    """The unit is forgotten; its number is never given out again."""
+
+
+class RewriteNotFound(NotFound):
+    """The journal has no entry of that number that rewrote the fact graph, or what it did is forgotten."""
 
 
 class Closed(HmemError):

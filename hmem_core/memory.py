@@ -13,18 +13,20 @@ import numpy as np
 
 from hmem_core import messages, settling, times
 from hmem_core.changes import forget_turns, reembed, write_turns
-from hmem_core.effects import Ask, Priority, Program, Single, drive
-from hmem_core.embedding.base import Encoder
+from hmem_core.effects import Ask, Embed, Priority, Program, Single, drive
+from hmem_core.embedding.base import Encoder, embed_states
 from hmem_core.errors import (
     InvalidInput,
     LLMMissing,
     TurnForgotten,
     TurnNotFound,
 )
+from hmem_core.factview import Facts
 from hmem_core.messages import Message
 from hmem_core.methods import program
-from hmem_core.options import EventOptions, GuidedOptions, ReadingOptions, SegmentOptions
-from hmem_core.records import Added, Context, Evidence, Forgotten, Guided, Stats, Turn, Verified
+from hmem_core.options import EventOptions, FactOptions, GuidedOptions, ReadingOptions, SegmentOptions
+from hmem_core.records import Added, Context, Evidence, Forgotten, Guided, Turn
+from hmem_core.reports import Stats, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, guiding, reading
 from hmem_core.retrieval.events import Events
@@ -63,6 +65,8 @@ class Memory:
         events: EventOptions,
         reading: ReadingOptions,
         driver: ThreadDriver | None,
+        facts: FactOptions,
+        late_interaction: bool = True,
     ) -> None:
         self._store = store
         self._encoder = encoder
@@ -73,6 +77,9 @@ class Memory:
         self._segments = Segments(lambda: store.view(tree=True))
         self._events = Events(lambda: store.view(events=True), self._run, tz, reading)
         self._driver = driver
+        self._late = late_interaction
+        self._fact_options = facts
+        self._facts = Facts(store, tz, facts, self._run, self._forgot)
 
     def _run(self, program: Program[T], priority: Priority) -> T:
         if self._driver is not None:
@@ -82,6 +89,8 @@ class Memory:
     def _answer(self, effect: Single) -> Any:
         if isinstance(effect, Ask):
             raise LLMMissing(f"{effect.purpose} needs a language model; open the memory with llm=LLM(...)")
+        if effect.states:
+            return embed_states(self._encoder, effect.texts)
         return self._encoder.embed(effect.texts)
 
     # -- writing -------------------------------------------------------------------------------------
@@ -139,7 +148,7 @@ class Memory:
         if self._driver is None:  # nothing asks a model that is not there
             options = msgspec.structs.replace(options, compatibility="cosine")
             events = msgspec.structs.replace(events, affiliation="cosine")
-        added = yield from write_turns(self._store, drafts, tuple(skipped), options, events)
+        added = yield from write_turns(self._store, drafts, tuple(skipped), options, events, self._late)
         if self._driver is not None and added.new:
             yield from settling.catch_up(self._store, options, events, len(added.new))
         return added
@@ -156,7 +165,8 @@ class Memory:
 
         Ids are never given out again, and other turns keep theirs. Their scores become those of a memory that
         never saw what is forgotten, but for the borders of segments: these stay, and so what turns inherit
-        from the segments above them may differ. Give one or more of the arguments; with several, a turn is
+        from the segments above them may differ. Facts that nothing else told are forgotten with them,
+        and what rests on those falls. Give one or more of the arguments; with several, a turn is
         forgotten only if all of them apply.
 
         Args:
@@ -172,13 +182,17 @@ class Memory:
                 another process kept their bytes from being erased, which is done at the next opening.
         """
         limit = None if before is None else times.micros(before, self._tz, "before")
-        forgotten = forget_turns(self._store, ids, key, session, limit)
-        if self._driver is not None:
-            self._driver.forget()
+        forgotten = forget_turns(self._store, ids, key, session, limit, self._fact_options.cap)
+        self._forgot()
         return forgotten
 
+    def _forgot(self) -> None:
+        """Let go of what the language model was shown of what is forgotten."""
+        if self._driver is not None:
+            self._driver.forget()
+
     def _reembed(self) -> None:
-        reembed(self._store, self._encoder.embed)
+        reembed(self._store, lambda texts: self._answer(Embed(tuple(texts), states=self._late)))
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -327,7 +341,7 @@ class Memory:
             return list((yield from self._guided(request, options)).evidence)
         check(request)
         self._store.check_open()
-        return (yield from search(request, self._read, self._tz, self._reading_options))
+        return (yield from search(request, self._read, self._tz, self._reading_options, self._late))
 
     def _guided(self, request: Request, options: GuidedOptions) -> Program[Guided]:
         if not isinstance(options, GuidedOptions):
@@ -336,7 +350,7 @@ class Memory:
         self._store.check_open()
         if self._driver is None:
             raise LLMMissing("guided search asks a language model; open the memory with llm=LLM(...)")
-        return guiding.search(request, self._read, self._tz, self._reading_options, options)
+        return guiding.search(request, self._read, self._tz, self._reading_options, options, self._late)
 
     def _read(self, ranker: Ranker) -> View:
         return self._store.view(tree=ranker.tree, events=ranker.events)
@@ -390,6 +404,11 @@ class Memory:
     def events(self) -> Events:
         """What the turns are about: events, to read and to search."""
         return self._events
+
+    @property
+    def facts(self) -> Facts:
+        """What the memory holds to be true: units of facts, told, rewritten and asked for."""
+        return self._facts
 
     def stats(self) -> Stats:
         """Sizes and state."""

@@ -11,7 +11,16 @@ import msgspec
 
 from hmem_core.errors import InvalidInput
 
-__all__ = ["LLM", "Budget", "EventOptions", "GuidedOptions", "Prices", "ReadingOptions", "SegmentOptions"]
+__all__ = [
+    "LLM",
+    "Budget",
+    "EventOptions",
+    "FactOptions",
+    "GuidedOptions",
+    "Prices",
+    "ReadingOptions",
+    "SegmentOptions",
+]
 
 Policy = Literal["none", "top-down", "bottom-up", "auto"]
 
@@ -201,11 +210,16 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight of the embeddings' cosines, standardised over the turns that the filters allow."""
     lexical: float = 1.0
     """Weight of BM25, standardised likewise."""
+    late: float = 0.6
+    """Share of late interaction in what a turn scores by itself; the others have the rest. It has none in a
+    memory without token states (ours; see `retrieval.late`)."""
+    candidates: int = 256
+    """Turns, at least, that late interaction looks at: the best by the other signals."""
     k1: float = 0.9
     """BM25: how soon repetition stops to count."""
     b: float = 0.4
     """BM25: how much the length of a turn counts."""
-    lateral: tuple[float, ...] = (0.5, 0.25)
+    lateral: tuple[float, ...] = (0.4, 0.2)
     """What a turn lends the turns 1, 2, … before and after it in its session (ours)."""
     answer: float = 0.3
     """Of a question's score, what the next turn of its session gets beside that (ours)."""
@@ -260,13 +274,65 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
         ):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
-        for name in ("b", "enough"):
+        for name in ("b", "late", "enough"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
         _check(isinstance(self.fold, bool), "fold", self.fold, "True or False")
+        fine = isinstance(self.candidates, int) and not isinstance(self.candidates, bool)
+        _check(fine and self.candidates >= 1, "candidates", self.candidates, "a whole number from 1")
         _check(isinstance(self.horizon, int) and 0 <= self.horizon <= 64, "horizon", self.horizon, "0 to 64")
         fine = isinstance(self.lateral, tuple) and len(self.lateral) <= 64
         _check(fine and all(0 <= w < 1e6 for w in self.lateral), "lateral", self.lateral, "numbers from 0")
         _check(self.dense + self.lexical > 0, "dense", self.dense, "dense and lexical must not both be 0")
+
+
+class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How the fact graph is rewritten, and where a rewrite looks (HiGram, arXiv 2608.05095).
+
+    They may differ from one opening of a memory to the next: what was decided is in the journal.
+    """
+
+    strategy: Literal["coordinated", "append-only", "relation-level"] = "coordinated"
+    """What a new assertion does to those that are there. The other two are baselines: leave them all as they
+    are; or supersede whatever has the same subject and relation, whatever its times and contexts, and look
+    at nothing that rests on it."""
+    cascade: Literal["full", "path"] = "full"
+    """How far the fall of a unit reaches: to all that rests on it, however indirectly (ours); or, as in the
+    paper, to its direct dependents on the path that was chosen, outside of which nothing is matched
+    either."""
+    graphs: int = 12
+    """K_g: MicroGraphs that are looked into."""
+    candidates: int = 24
+    """K_p: paths that are compared."""
+    depth: int = 3
+    """h: edges of a path at most."""
+    subject: float = 0.5
+    """Of the relevance of a MicroGraph, the weight of its subject's match,"""
+    category: float = 0.5
+    """and that of its category's."""
+    attributes: float = 0.25
+    """φ: what it weighs that the units of a path match the slots that were asked for;"""
+    dependency: float = 0.25
+    """that its steps are dependencies;"""
+    validity: float = 0.25
+    """that its units are valid at the time in question;"""
+    context: float = 0.25
+    """and that their contexts fit."""
+    cap: float = 0.99
+    """Repetition raises the confidence of a fact no further; one telling may be more certain by itself."""
+
+    def __post_init__(self) -> None:
+        strategies = ("coordinated", "append-only", "relation-level")
+        _check(self.strategy in strategies, "strategy", self.strategy, f"one of {', '.join(strategies)}")
+        _check(self.cascade in ("full", "path"), "cascade", self.cascade, "'full' or 'path'")
+        for name in ("graphs", "candidates", "depth"):
+            value = getattr(self, name)
+            _check(
+                isinstance(value, int) and 1 <= value <= 4096, name, value, "a whole number from 1 to 4096"
+            )
+        for name in ("subject", "category", "attributes", "dependency", "validity", "context"):
+            value = getattr(self, name)
+            _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
+        _check(isinstance(self.cap, (int, float)) and 0 <= self.cap <= 1, "cap", self.cap, "from 0 to 1")
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):

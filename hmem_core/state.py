@@ -15,14 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hmem_core.columns import factpieces
 from hmem_core.columns.annotations import AnnotationColumns, AnnotationView
 from hmem_core.columns.blocks import BLOCK_ROWS, Strings, Vectors, block_count
 from hmem_core.columns.checkpoint import Loaded, Piece
 from hmem_core.columns.contexts import TurnsSoFar
 from hmem_core.columns.events import EventColumns, EventView
+from hmem_core.columns.facts import FactColumns
 from hmem_core.columns.fields import FieldCache
 from hmem_core.columns.names import NamePlan, Names
 from hmem_core.columns.postings import PostingColumns, PostingView
+from hmem_core.columns.states import StateColumns, StateView, words_of
 from hmem_core.columns.terms import ANALYSIS, Analyzer
 from hmem_core.columns.tree import TreeColumns
 from hmem_core.columns.turns import TurnColumns, TurnRow
@@ -33,6 +36,7 @@ from hmem_core.journal.entries import (
     DescriptionErased,
     Entry,
     EventDescribed,
+    FactsRewritten,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
@@ -89,6 +93,7 @@ class View(NamedTuple):
     key: Strings
     metadata: Strings
     vectors: list[FloatArray]
+    states: StateView
     next: npt.NDArray[np.int32]
     roles: Names
     speakers: Names
@@ -119,10 +124,12 @@ class State:
         self.language = ""
         self.analyzer = Analyzer()
         self.vectors = Vectors(0)
+        self.states = StateColumns(0)
         self.postings = PostingColumns()
         self.tree = TreeColumns(0)
         self.annotations = AnnotationColumns(0)
         self.events = EventColumns(0)
+        self.facts = FactColumns(0)
         self.roles = Names()
         self.speakers = Names()
         self.sessions = Names()
@@ -149,6 +156,7 @@ class State:
                 self.turns.append_erased(seq, entry.height)
                 nothing = np.zeros(self.vectors.dimension, dtype=np.float32)
                 self.vectors.append(nothing)
+                self.states.append(None)
                 self.postings.append(entry.id, np.empty(0, np.uint64), np.empty(0, np.float32))
                 self._attach(nothing, entry.height)
                 self.events.links.added(live=False)
@@ -160,6 +168,8 @@ class State:
                 self.annotations.append_erased(seq)
             case TurnsLinked() | TurnAnalysed() | AnalysisErased() | EventDescribed() | DescriptionErased():
                 self.events.apply(seq, entry, self._turns_so_far())
+            case FactsRewritten():
+                self.facts.apply(seq, entry, unpack_vector)
             case Reembedded():
                 if seq > self._settled:
                     raise Outdated
@@ -171,9 +181,11 @@ class State:
                 self.language = entry.language
                 self.analyzer = Analyzer(entry.language)
                 self.vectors = Vectors(entry.encoder.dimension)
+                self.states = StateColumns(words_of(entry.encoder.dimension))
                 self.tree = TreeColumns(entry.encoder.dimension)
                 self.annotations = AnnotationColumns(entry.encoder.dimension)
                 self.events = EventColumns(entry.encoder.dimension)
+                self.facts = FactColumns(entry.encoder.dimension)
         self.seq = seq
 
     def _expect(self, seq: int, turn: int) -> None:
@@ -192,6 +204,8 @@ class State:
             raise Damaged(
                 f"entry {seq} holds a vector of {vector.size} numbers, not of {self.vectors.dimension}"
             )
+        if not self.states.fits(entry.states):
+            raise Damaged(f"entry {seq} holds token states that do not fit the memory")
         self._check_height(seq, entry.height)
         hashes, counts, length = self.analyzer.count(entry.index_text)
         self.turns.append(
@@ -211,6 +225,7 @@ class State:
             )
         )
         self.vectors.append(vector)
+        self.states.append(entry.states)
         self.postings.append(entry.id, hashes, counts)
         self._attach(vector, entry.height)
         self.events.links.added(live=True)
@@ -231,6 +246,7 @@ class State:
     def _forget(self, seq: int, entry: TurnsForgotten) -> None:
         if not all(0 <= turn < len(self.turns) for turn in entry.ids):
             raise Damaged(f"entry {seq} forgets turns that were never added")
+        self.facts.forget(seq, entry)
         narrow = self.turns.narrow
         gone = [turn for turn in entry.ids if narrow["live"][turn]]
         for turn in gone:
@@ -240,6 +256,7 @@ class State:
             for names, code in used:
                 names.release(code)
             self.vectors.erase(turn)
+        self.states.erase(gone)
         self.annotations.erase(self.annotations.resting_on(gone))
         self.annotations.stamp_all(seq)
         self.events.forget(seq, gone, self._turns_so_far())
@@ -277,6 +294,7 @@ class State:
             key=self.turns.wide["key"],
             metadata=self.turns.wide["metadata"],
             vectors=self.vectors.view(),
+            states=self.states.view(),
             next=self.turns.next.view().copy(),
             roles=self.roles,
             speakers=self.speakers,
@@ -306,10 +324,12 @@ class State:
             "sessions": self.sessions.table(),
             "vectors": np.concatenate(vectors) if vectors else np.empty((0, 0), np.float32),
             **self.turns.arrays(),
+            **self.states.arrays(),
             **self.postings.arrays(),
             **self.tree.arrays(),
             **self.annotations.arrays(),
             **self.events.arrays(),
+            **self.facts.arrays(),
         }
 
     # -- checkpoints ---------------------------------------------------------------------------------
@@ -331,6 +351,7 @@ class State:
         for kind, notes in self.events.notes.items():
             for block, stamp in enumerate(notes.stamps):
                 pieces.append(Piece(f"{kind}-{block:05d}.arrow", stamp, _constant(notes.batch(block))))
+        pieces += factpieces.pieces(self.facts)
         whole = {"names": self._names_batch(), **self.tree.batches(), **self.events.links.batches()}
         pieces += [Piece(f"{name}.arrow", self.seq, _constant(batch)) for name, batch in whole.items()]
         return pieces
@@ -339,6 +360,7 @@ class State:
         return {
             "turns": partial(self.turns.batch, block),
             "vectors": partial(self.vectors.batch, block),
+            "states": partial(self.states.batch, block),
             "terms": partial(self.postings.terms_batch, block),
             "postings": partial(self.postings.postings_batch, block),
         }
@@ -394,12 +416,12 @@ class State:
         state.turns = TurnColumns.restore(blocks("turns"), stamps)
         flat = [batch.column("vector").flatten().to_numpy(zero_copy_only=True) for batch in blocks("vectors")]
         state.vectors = Vectors(encoder.dimension, [block.reshape(-1, encoder.dimension) for block in flat])
+        state.states = StateColumns.restore(words_of(encoder.dimension), blocks("states"))
         state.postings = PostingColumns.restore(list(zip(blocks("terms"), blocks("postings"), strict=True)))
         tree = {name: batches[f"{name}.arrow"] for name in TreeColumns.FILES}
         state.tree = TreeColumns.restore(encoder.dimension, tree)
-        if not len(state.turns) == len(state.vectors) == state.tree.turns or count != block_count(
-            len(state.turns)
-        ):
+        sizes = {len(state.turns), len(state.vectors), len(state.states), state.tree.turns}
+        if len(sizes) > 1 or count != block_count(len(state.turns)):
             raise ValueError("the files of the checkpoint have different numbers of rows")
         written = sorted(name for name in batches if name.startswith("annotations-"))
         state.annotations = AnnotationColumns.restore(
@@ -407,6 +429,7 @@ class State:
         )
         live = state.turns.narrow["live"].view()
         state.events = EventColumns.restore(encoder.dimension, batches, loaded.stamps, live)
+        state.facts = factpieces.restore(encoder.dimension, loaded)
         table = loaded.batches["names.arrow"].to_pydict()
         for kind in ("roles", "speakers", "sessions"):
             rows = [row for row, name in enumerate(table["table"]) if name == kind]
@@ -419,11 +442,13 @@ class State:
         """Bytes of all arrays and texts: (held in the process, mapped from a checkpoint)."""
         parts = (
             self.vectors.nbytes,
+            self.states.nbytes,
             self.turns.nbytes,
             self.postings.nbytes,
             (self.tree.nbytes, 0),
             self.annotations.nbytes,
             self.events.nbytes,
+            self.facts.nbytes,
         )
         return sum(held for held, _ in parts), sum(mapped for _, mapped in parts)
 

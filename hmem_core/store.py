@@ -25,7 +25,8 @@ from hmem_core.columns.terms import Analyzer
 from hmem_core.errors import Closed, Conflict, Damaged, EncoderMismatch, InvalidInput, StorageError
 from hmem_core.journal.base import Journal
 from hmem_core.journal.entries import SCHEMA, Entry, MemoryCreated, encode
-from hmem_core.records import EncoderIdentity, Verified, VerifiedCheckpoint
+from hmem_core.records import EncoderIdentity
+from hmem_core.reports import Verified, VerifiedCheckpoint
 from hmem_core.state import Outdated, State, View
 
 __all__ = ["Plan", "Store", "checkpoints_of", "system_clock", "verify"]

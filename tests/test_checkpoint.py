@@ -75,7 +75,8 @@ def test_close_writes_one_when_it_is_worth_it(tmp_path: Path) -> None:
 
 
 def test_only_changed_files_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("columns.blocks", "columns.notes", "columns.postings", "columns.turns", "state"):
+    modules = ("blocks", "notes", "postings", "states", "turns")
+    for module in (*(f"columns.{name}" for name in modules), "state"):
         monkeypatch.setattr(f"hmem_core.{module}.BLOCK_ROWS", 16)
     with filled(tmp_path / "m") as memory:
         memory.checkpoint()
@@ -85,7 +86,7 @@ def test_only_changed_files_are_written_again(tmp_path: Path, monkeypatch: pytes
         after = {file.name: file.stat().st_ino for file in only_checkpoint(tmp_path / "m").iterdir()}
         expected = answers(memory)
     kept = {name for name in before if before[name] == after[name]}
-    kinds = ("turns", "vectors", "terms", "postings")
+    kinds = ("turns", "vectors", "states", "terms", "postings")
     assert kept == {f"{kind}-{block:05d}.arrow" for kind in kinds for block in range(3)}
     with open_memory(tmp_path / "m") as memory:
         assert answers(memory) == expected

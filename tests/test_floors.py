@@ -12,7 +12,17 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "hmem_core"
 
 # What a part of the package may import of the others; every part may import itself.
-BASE = {"records", "effects", "errors", "options", "budgets", "cpus", "journal.entries", "llm.prompts"}
+BASE = {
+    "records",
+    "reports",
+    "effects",
+    "errors",
+    "options",
+    "budgets",
+    "cpus",
+    "journal.entries",
+    "llm.prompts",
+}
 COLUMNS = BASE | {"columns"}
 STATE = COLUMNS | {"state"}
 VIEWS = STATE | {"segments", "events", "facts"}
@@ -21,6 +31,9 @@ MEMORY = RETRIEVAL | {
     "store",
     "settling",
     "changes",
+    "factdrafts",
+    "factchanges",
+    "factview",
     "methods",
     "memory",
     "aio",
@@ -32,8 +45,9 @@ INGEST = MEMORY | {"ingest"}
 ALLOWED = {
     "errors": set(),
     "records": set(),
+    "reports": {"records"},
     "effects": set(),
-    "budgets": {"errors", "records", "effects", "options"},
+    "budgets": {"errors", "records", "reports", "effects", "options"},
     "options": {"errors"},
     "cpus": {"errors"},
     "times": {"errors"},
@@ -49,11 +63,14 @@ ALLOWED = {
     "retrieval": RETRIEVAL | {"methods"},
     "settling": RETRIEVAL | {"store"},
     "store": STATE | {"journal"},
-    "changes": RETRIEVAL | {"store", "settling"},
+    "factdrafts": RETRIEVAL,
+    "factchanges": RETRIEVAL | {"store", "factdrafts"},
+    "changes": RETRIEVAL | {"store", "settling", "factchanges"},
+    "factview": RETRIEVAL | {"store", "methods", "factdrafts", "factchanges"},
     "methods": {"effects"},
     "memory": MEMORY - {"opening", "aio"},
     "opening": MEMORY - {"aio"},
-    "aio": {"opening", "memory", "methods", "retrieval", "records", "effects", "errors"},
+    "aio": {"opening", "memory", "factview", "methods", "retrieval", "records", "effects", "errors"},
     "ingest": INGEST | {"opening"},
     "interfaces": INGEST | {"interfaces"},
 }

@@ -20,9 +20,12 @@ from hypothesis.stateful import (
 
 import hmem_core as hmem
 import hmem_core.state
-from hmem_core.columns import annotations, blocks, links, notes, postings, turns
+from hmem_core.columns import adjacency, annotations, blocks, factnames, links, notes, postings, states, turns
 from hmem_core.columns.events import EventView
+from hmem_core.embedding.function import FunctionEncoder
 from hmem_core.journal.entries import (
+    ACTIVE,
+    OUTDATED,
     EventDescribed,
     SegmentAnnotated,
     TimelineItem,
@@ -32,7 +35,8 @@ from hmem_core.journal.entries import (
 )
 from hmem_core.state import State, pack_vector
 from hmem_core.store import Plan
-from tests.helpers import Clock, hashing_encoder, open_memory
+from tests.helpers import Clock, HashingStates, hashing_encoder, open_memory
+from tests.oracles import cascade
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(str.strip)
 names = st.sampled_from([None, "ann", "bo", "çé", "dee"])
@@ -55,6 +59,14 @@ def replayed(memory: hmem.Memory) -> State:
     return state
 
 
+def check_support(memory: hmem.Memory) -> None:
+    """A unit that nothing blocks is active if and only if truth maintenance, from nothing, has it so."""
+    facts = memory._store._state.facts
+    blocked = ~np.isin(facts.units["status"], [ACTIVE, OUTDATED])
+    inside = cascade.labels(blocked, cascade.justifications(facts.support(), len(facts)))
+    assert inside == set(np.flatnonzero(facts.units["status"] == ACTIVE).tolist())
+
+
 class Replay(RuleBasedStateMachine):
     """Random changes to one memory, opened twice so that each also catches up with the other."""
 
@@ -62,10 +74,10 @@ class Replay(RuleBasedStateMachine):
         super().__init__()
         self.directory = TemporaryDirectory()
         self.clock = Clock()
-        self.encoder = hashing_encoder()
+        self.encoder: HashingStates | FunctionEncoder = HashingStates()
         self.memories = [self.open(), self.open()]
         self.model: dict[int, tuple[str, str | None, str | None]] = {}
-        self.keys: dict[str, int] = {}
+        self.rewrites: list[int] = []
 
     def open(self, **options: Any) -> hmem.Memory:
         path = Path(self.directory.name) / "m"
@@ -164,6 +176,64 @@ class Replay(RuleBasedStateMachine):
 
         self.memories[who]._store.commit(plan)
 
+    @rule(
+        who=st.integers(0, 1),
+        slots=st.tuples(st.sampled_from("abA"), st.sampled_from("rs"), st.sampled_from("xyzb")),
+        context=st.sampled_from([None, "c", ("c", "d")]),
+        start=st.sampled_from([None, "2026-01-01", "2026-02-01", "2026-03-01"]),
+        confidence=st.sampled_from([1.0, 0.5]),
+        data=st.data(),
+    )
+    def tell(
+        self,
+        who: int,
+        slots: tuple[str, str, str],
+        context: Any,
+        start: str | None,
+        confidence: float,
+        data: st.DataObject,
+    ) -> None:
+        facts = self.memories[who].facts
+        known = [unit.id for unit in facts.find(include="all")]
+        because = data.draw(st.lists(st.sampled_from(known), max_size=2)) if known else []
+        source = data.draw(st.lists(st.sampled_from(sorted(self.model)), max_size=2)) if self.model else []
+        rewrite = facts.add(
+            *slots,
+            category=data.draw(st.sampled_from([None, "k"])),
+            context=context,
+            valid_from=start,
+            confidence=confidence,
+            because=because,
+            source=source,
+            key=data.draw(st.sampled_from([None, None, "k1", "k2"])),
+        )
+        if rewrite.new:
+            self.rewrites.append(rewrite.seq)
+
+    @precondition(lambda self: self.rewrites)
+    @rule(who=st.integers(0, 1), action=st.sampled_from(["undo", "retract", "forget"]), data=st.data())
+    def take_back(self, who: int, action: str, data: st.DataObject) -> None:
+        facts = self.memories[who].facts
+        try:
+            if action == "undo":
+                self.rewrites.append(facts.undo(data.draw(st.sampled_from(self.rewrites))).seq)
+            elif known := [unit.id for unit in facts.find(include="all")]:
+                unit = data.draw(st.sampled_from(known))
+                if action == "forget":
+                    facts.forget(unit)
+                else:
+                    self.rewrites.append(facts.retract(unit, "because").seq)
+        except (hmem.InvalidInput, hmem.RewriteNotFound):
+            pass  # it was taken back before
+
+    @rule(who=st.integers(0, 1), relation=st.sampled_from("rs"), values=st.sampled_from(["one", "many"]))
+    def policy(self, who: int, relation: str, values: Any) -> None:
+        self.memories[who].facts.policy(relation, values)
+
+    @rule(who=st.integers(0, 1), pair=st.sampled_from([("b", "a"), ("y", "x"), ("d", "c")]))
+    def alias(self, who: int, pair: tuple[str, str]) -> None:
+        self.memories[who].facts.alias(*pair)
+
     @rule(who=st.integers(0, 1))
     def checkpoint(self, who: int) -> None:
         self.memories[who].checkpoint()
@@ -173,10 +243,15 @@ class Replay(RuleBasedStateMachine):
         self.memories[who].close()
         self.memories[who] = self.open()
 
-    @rule(dimension=st.sampled_from([8, 16]))
-    def reembed(self, dimension: int) -> None:
+    @rule(who=st.integers(0, 1), late=st.booleans())
+    def reopen_with_states_or_without(self, who: int, late: bool) -> None:
+        self.memories[who].close()
+        self.memories[who] = self.open(late_interaction=late)
+
+    @rule(dimension=st.sampled_from([8, 16, 70]), states=st.booleans())
+    def reembed(self, dimension: int, states: bool) -> None:
         self.memories[1].close()
-        self.encoder = hashing_encoder(dimension)
+        self.encoder = HashingStates(dimension) if states else hashing_encoder(dimension)
         self.memories[1] = self.open(reembed=True)
         self.memories[0].close()
         self.memories[0] = self.open()
@@ -189,6 +264,7 @@ class Replay(RuleBasedStateMachine):
             assert all(annotations.of(node) for node in annotations.nodes.tolist())
             self.check_notes(memory._store.view().events)
             assert_same(memory._store._state.arrays(), replayed(memory).arrays())
+            check_support(memory)
 
     def check_notes(self, view: EventView) -> None:
         """Nothing that a model wrote rests on what is forgotten."""
@@ -209,11 +285,12 @@ class Replay(RuleBasedStateMachine):
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (annotations, blocks, notes, postings, turns, hmem_core.state):
+    for module in (annotations, blocks, factnames, notes, postings, states, turns, hmem_core.state):
         monkeypatch.setattr(module, "BLOCK_ROWS", 4)
     monkeypatch.setattr(postings, "_TAIL_TURNS", 3)
     monkeypatch.setattr(links, "_TAIL", 3)
     monkeypatch.setattr(links, "_CHUNK", 3)
+    monkeypatch.setattr(adjacency, "_LEAST_TAIL", 3)
 
 
 @pytest.mark.usefixtures("small_blocks")

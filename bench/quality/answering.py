@@ -28,7 +28,8 @@ from hmem_core.llm.prompts.rendering import ShownTurn
 from hmem_core.memory import Memory
 from hmem_core.methods import written
 from hmem_core.options import EventOptions, SegmentOptions
-from hmem_core.records import Evidence, Usage
+from hmem_core.records import Evidence
+from hmem_core.reports import Usage
 
 __all__ = ["measure", "tables"]
 

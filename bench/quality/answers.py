@@ -21,7 +21,7 @@ from hmem_core.llm.prompts import (
     turn_prediction,
 )
 from hmem_core.options import LLM
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["PROMPTS", "Answered", "Record", "Settings"]
 

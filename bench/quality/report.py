@@ -59,7 +59,7 @@ COMMANDS = {
     "locomo": Command(locomo.main, ("locomo/locomo10.json",), ("--baselines", "all")),
     "ablation": Command(ablation.main, ("locomo/locomo10.json",)),
     "curves": Command(curves.main, ("locomo/locomo10.json",), ("--baselines", "bm25,rrf,raptor"), plot=True),
-    "shuffling": Command(shuffling.main, ("locomo/locomo10.json",), ("--seeds", "3")),
+    "shuffling": Command(shuffling.main, ("locomo/locomo10.json",)),
     "realmem": Command(realmem.main, ("realmem/*_dialogues*.json",), ("--baselines", "all")),
     "segmentation": Command(segmentation.main, ("segmentation/tiage.json", "segmentation/dialseg_711.json")),
     "longmemeval": Command(longmemeval.main, ("longmemeval/*.json",), ("--baselines", "all")),

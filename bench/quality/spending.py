@@ -7,7 +7,7 @@ from typing import TypeVar
 from hmem_core.budgets import Bill, Billed
 from hmem_core.effects import Ask, Program, Run, Single, together
 from hmem_core.errors import BudgetExceeded, LLMMissing, LLMUnavailable
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["accounted"]
 

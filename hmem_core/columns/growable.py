@@ -42,10 +42,25 @@ class Growable:
     def append(self, value: Any) -> None:
         if self._size == self._data.size:
             grown = np.empty(max(_FIRST_CAPACITY, 2 * self._size), dtype=self._data.dtype)
-            grown[: self._size] = self._data
+            grown[: self._size] = self._data[: self._size]
             self._data = grown
         self._data[self._size] = value
         self._size += 1
+
+    def extend(self, values: npt.ArrayLike) -> None:
+        """Append several values."""
+        rows = np.asarray(values, dtype=self._data.dtype)
+        size = self._size + rows.size
+        if size > self._data.size:
+            grown = np.empty(max(_FIRST_CAPACITY, 2 * self._size, size), dtype=self._data.dtype)
+            grown[: self._size] = self._data[: self._size]
+            self._data = grown
+        self._data[self._size : size] = rows
+        self._size = size
+
+    def truncate(self, size: int) -> None:
+        """Keep the first `size` rows."""
+        self._size = min(size, self._size)
 
     def view(self) -> npt.NDArray[Any]:
         """The rows so far, without copying. Later appends do not show in it."""

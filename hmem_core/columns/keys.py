@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from hmem_core.columns.blocks import Strings
 from hmem_core.columns.growable import Growable
 
-__all__ = ["KeyIndex", "key_hash"]
+__all__ = ["KeyIndex", "Keys", "key_hash"]
 
 
 def key_hash(key: str | None) -> int:
     """64-bit hash of a key; 0 stands for no key."""
     return 0 if key is None else max(1, xxhash.xxh3_64_intdigest(key.encode()))
+
+
+class Keys(Protocol):
+    """A column of keys."""
+
+    def __getitem__(self, row: int, /) -> str | None: ...
 
 
 class KeyIndex:
@@ -26,7 +33,7 @@ class KeyIndex:
 
     __slots__ = ("_base", "_hashes", "_keys", "_later", "_order", "_sorted")
 
-    def __init__(self, keys: Strings, hashes: Growable) -> None:
+    def __init__(self, keys: Keys, hashes: Growable) -> None:
         self._keys = keys
         self._hashes = hashes
         self._base = len(hashes)

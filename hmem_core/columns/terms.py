@@ -91,6 +91,7 @@ class Analyzer:
         self.language = language
         self._ahead: dict[str, Counted] = {}
         self._term = functools.lru_cache(maxsize=1 << 16)(self._make_term)
+        self.says = functools.lru_cache(maxsize=1 << 16)(self._says)
 
     def words(self, text: str, *, query: bool = False) -> Iterator[tuple[str, bool]]:
         """Terms of `text` in order, each with whether it counts towards the length of the text.
@@ -106,6 +107,11 @@ class Analyzer:
                 yield found, True
             elif term := self._term(kind, found):
                 yield term, True
+
+    def _says(self, token: str) -> bool:
+        """Whether a model's token is more than function words and punctuation. Pieces of characters, which
+        decode to U+FFFD, are."""
+        return "\ufffd" in token or next(self.words(token), None) is not None
 
     def _make_term(self, script: str, word: str) -> str | None:
         """The stem of a word; None for a function word."""

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import hmem_core as hmem
-from hmem_core.interfaces.commands import events, importing, keeping, reading, writing
+from hmem_core.interfaces.commands import events, facts, importing, keeping, reading, writing
 from hmem_core.interfaces.exits import Commands, Exit, note
 
 __all__ = ["app", "main"]
@@ -89,3 +89,4 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(facts.app, name="facts", rich_help_panel="Facts")

@@ -17,7 +17,20 @@ from rich.table import Table
 from rich.text import Text
 
 from hmem_core.interfaces import outline
-from hmem_core.records import Added, Context, Event, Evidence, Forgotten, Segment, Stats, Turn, Verified
+from hmem_core.records import (
+    Added,
+    Context,
+    Event,
+    Evidence,
+    Forgotten,
+    Rewrite,
+    Segment,
+    Turn,
+    Unit,
+    Version,
+    Why,
+)
+from hmem_core.reports import Stats, Verified
 
 if TYPE_CHECKING:
     from hmem_core.ingest.bulk import Ingested
@@ -116,6 +129,94 @@ class Output:
         ) as bar:
             task = bar.add_task(escape(printable(label)), total=total)
             yield lambda done: bar.update(task, completed=done)
+
+    def rewrite(self, rewrite: Rewrite) -> None:
+        if self.json:
+            return self.record(rewrite)
+        before = {change.unit: change.before.status if change.before else "" for change in rewrite.changes}
+        rows = [
+            [
+                str(change.unit),
+                before[change.unit],
+                change.after.status,
+                change.after.why,
+                _id(change.after.by),
+            ]
+            for change in rewrite.changes
+        ]
+        if rows:
+            self._table(rows, ("unit", "was", "is", "why", "by"))
+        noted = f"rewrite {rewrite.seq}" if rewrite.new else "nothing new: it was known already"
+        return typer.echo(f"hmem: {noted}", err=True)
+
+    def units(self, units: Sequence[Unit]) -> None:
+        if self.json:
+            return self._records(units)
+        rows = [
+            [
+                str(unit.id),
+                unit.status,
+                self.time(unit.valid_from),
+                self.time(unit.valid_to),
+                unit.subject,
+                unit.relation,
+                unit.object,
+                "; ".join(unit.contexts),
+                f"{unit.confidence:.2f}",
+                " ".join(map(str, unit.sources)),
+            ]
+            for unit in units
+        ]
+        columns = (
+            "unit",
+            "status",
+            "from",
+            "to",
+            "subject",
+            "relation",
+            "object",
+            "context",
+            "conf.",
+            "turns",
+        )
+        return self._table(rows, columns) if rows else None
+
+    def versions(self, versions: Sequence[Version]) -> None:
+        if self.json:
+            return self._records(versions)
+        rows = [
+            [
+                str(one.seq),
+                self.time(one.recorded),
+                one.status,
+                self.time(one.valid_from),
+                self.time(one.valid_to),
+                f"{one.confidence:.2f}",
+                one.why,
+                _id(one.by),
+            ]
+            for one in versions
+        ]
+        return self._table(rows, ("rewrite", "recorded", "status", "from", "to", "conf.", "why", "by"))
+
+    def why(self, why: Why) -> None:
+        if self.json:
+            return self.record(why)
+        waiting = [(0, "", why)]
+        while waiting:
+            level, mark, one = waiting.pop()
+            indent = "  " * level
+            self.line(f"{indent}{mark}[{one.unit.id}] {printable(str(one.unit))} ({one.unit.status})")
+            for turn in one.turns:
+                who = printable(turn.speaker or turn.role)
+                self.line(f"{indent}  turn {turn.id}, {who}: {printable(turn.text, _LONGEST)}")
+            below = [
+                (level + 1, "because " if first else "and ", support)
+                for needed in one.because
+                for first, support in zip([True, *[False] * len(needed)], needed, strict=False)
+            ]
+            waiting += reversed(below)
+        return None
 
     def hits(self, hits: Sequence[Evidence]) -> None:
         if self.json:
@@ -359,3 +460,7 @@ def _size(count: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
+
+
+def _id(unit: int | None) -> str:
+    return "" if unit is None else str(unit)

@@ -10,7 +10,7 @@ that replaying the erased journal ends in the same arrays as forgetting did live
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -18,22 +18,36 @@ from hmem_core.errors import Damaged
 from hmem_core.records import EncoderIdentity, event_index_text, index_text
 
 __all__ = [
+    "ACTIVE",
+    "FORGOTTEN",
+    "OPEN_END",
+    "OPEN_START",
+    "OUTDATED",
+    "PENDING",
+    "RETRACTED",
     "SCHEMA",
+    "SUPERSEDED",
     "AnalysisErased",
     "AnnotationErased",
     "DescriptionErased",
     "Entry",
     "EventDescribed",
+    "FactName",
+    "FactsRewritten",
+    "ForgottenFacts",
     "MemoryCreated",
     "Name",
     "Reembedded",
     "SegmentAnnotated",
+    "Telling",
     "TimelineItem",
     "TurnAdded",
     "TurnAnalysed",
     "TurnErased",
     "TurnsForgotten",
     "TurnsLinked",
+    "UnitAdded",
+    "UnitChange",
     "decode",
     "encode",
     "erase",
@@ -84,6 +98,8 @@ class TurnAdded(_Base, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     vector: bytes
     """The embedding, little-endian float16."""
+    states: bytes | None = None
+    """The states of its tokens, as `columns.states` packs them; None where there are none."""
     height: int
     """Where the turn was attached to the segment tree: 0 for the first turn, else 1 to one above the root."""
 
@@ -101,10 +117,96 @@ class TurnErased(_Base, frozen=True, kw_only=True):
     height: int
 
 
+OPEN_START, OPEN_END = -(2**63), 2**63 - 1
+"""Where an interval of valid time has no known start or end."""
+
+FORGOTTEN, ACTIVE, SUPERSEDED, PENDING, OUTDATED, RETRACTED = range(6)
+"""Statuses of units of the fact graph."""
+
+
+class FactName(msgspec.Struct, frozen=True, array_like=True):
+    """A name in the fact graph and its code, decided by the writer; with no text, one that is forgotten."""
+
+    code: int
+    text: str | None = None
+    vector: bytes = b""
+    """The embedding of the text, little-endian float16."""
+
+
+class UnitAdded(msgspec.Struct, frozen=True, array_like=True):
+    """A unit that is new; its id is the number of units before it. Slots are codes of names, -1 for none."""
+
+    id: int
+    subject: int
+    relation: int
+    object: int
+    category: int = -1
+    contexts: tuple[int, ...] = ()
+
+
+class Telling(msgspec.Struct, frozen=True, array_like=True):
+    """A unit was told, for the first time or again; its id is the number of tellings before it."""
+
+    id: int
+    unit: int
+    """-1 once forgotten."""
+    confidence: float
+    valid_from: int
+    valid_to: int
+    sources: tuple[int, ...] = ()
+    """Turns that say so; -1 for one that is forgotten."""
+    because: tuple[int, ...] = ()
+    """Units on all of which this telling rests; with none, it stands by itself."""
+
+
+class UnitChange(msgspec.Struct, frozen=True, array_like=True):
+    """What a unit is from here on: all that ever changes of one."""
+
+    unit: int
+    status: int
+    valid_from: int
+    valid_to: int
+    confidence: float
+    why: int
+    """Place in `records.REASONS`."""
+    by: int = -1
+    """The unit that is the cause, if one is."""
+
+
+class FactsRewritten(_Base, frozen=True, kw_only=True):
+    """One rewrite of the fact graph, whole. Applied in the order of the fields."""
+
+    names: tuple[FactName, ...] = ()
+    aliases: tuple[tuple[int, int], ...] = ()
+    """Pairs (code, code of the name that takes its place)."""
+    policies: tuple[tuple[int, int], ...] = ()
+    """Pairs (code of a relation, place in `records.POLICIES`)."""
+    units: tuple[UnitAdded, ...] = ()
+    tellings: tuple[Telling, ...] = ()
+    withdrawn: tuple[int, ...] = ()
+    """Tellings that count no longer."""
+    revived: tuple[int, ...] = ()
+    """Tellings that count again."""
+    changes: tuple[UnitChange, ...] = ()
+    undoes: int = 0
+    """Number of the rewrite that this one takes back."""
+    key: str | None = None
+    part: int = 0
+    """Place in the list of facts that was added under `key`."""
+    reason: str | None = None
+    """Why a unit was retracted, in the caller's words."""
+
+
 class TurnsForgotten(_Base, frozen=True, kw_only=True):
-    """Turns that no read returns any more."""
+    """Turns that no read returns any more, and with them the facts that nothing else told.
+
+    Also written, without turns, when facts are forgotten by themselves."""
 
     ids: tuple[int, ...]
+    units: tuple[int, ...] = ()
+    """Of the fact graph, those that are forgotten."""
+    changes: tuple[UnitChange, ...] = ()
+    """What becomes of the units that are left."""
 
 
 class SegmentAnnotated(_Base, frozen=True, kw_only=True):
@@ -205,6 +307,7 @@ Entry = (
     | AnalysisErased
     | EventDescribed
     | DescriptionErased
+    | FactsRewritten
     | Reembedded
 )
 
@@ -229,8 +332,9 @@ def decode(body: bytes) -> Entry:
         raise Damaged(f"a journal entry cannot be decoded: {error}") from error
 
 
-def erase(entry: Entry, forgotten: Set[int]) -> Entry:
-    """What must remain of `entry` once the turns `forgotten` are gone; `entry` itself if it names none."""
+def erase(entry: Entry, forgotten: Set[int], facts: ForgottenFacts | None = None) -> Entry:
+    """What must remain of `entry` once the turns `forgotten`, and with them some facts, are gone; `entry`
+    itself if it names none."""
     if isinstance(entry, TurnAdded) and entry.id in forgotten:
         return TurnErased(recorded=entry.recorded, id=entry.id, height=entry.height)
     if isinstance(entry, SegmentAnnotated) and any(entry.first <= turn <= entry.last for turn in forgotten):
@@ -239,6 +343,11 @@ def erase(entry: Entry, forgotten: Set[int]) -> Entry:
         return AnalysisErased(recorded=entry.recorded)
     if isinstance(entry, EventDescribed) and not forgotten.isdisjoint(rests_on(entry)):
         return DescriptionErased(recorded=entry.recorded, vector=entry.vector is not None)
+    if facts is not None and isinstance(entry, FactsRewritten):
+        return _erase_rewrite(entry, forgotten, facts)
+    if facts is not None and isinstance(entry, TurnsForgotten):
+        changes = tuple(_erase_change(change, facts.units) for change in entry.changes)
+        return msgspec.structs.replace(entry, changes=changes)
     return entry
 
 
@@ -246,3 +355,49 @@ def rests_on(entry: TurnAnalysed | EventDescribed) -> set[int]:
     """The turns whose forgetting erases what the model wrote."""
     named = {entry.turn} if isinstance(entry, TurnAnalysed) else {item.turn for item in entry.timeline}
     return named | set(entry.read)
+
+
+class ForgottenFacts(Protocol):
+    """What is gone of the fact graph."""
+
+    @property
+    def units(self) -> Set[int]: ...
+    @property
+    def tellings(self) -> Set[int]: ...
+    @property
+    def names(self) -> Set[int]: ...
+
+
+def _erase_rewrite(entry: FactsRewritten, forgotten: Set[int], facts: ForgottenFacts) -> FactsRewritten:
+    speaks = any(change.unit in facts.units for change in entry.changes)
+    speaks |= any(telling.id in facts.tellings for telling in entry.tellings)
+    return msgspec.structs.replace(
+        entry,
+        names=tuple(FactName(name.code) if name.code in facts.names else name for name in entry.names),
+        units=tuple(
+            UnitAdded(unit.id, -1, -1, -1, -1, (-1,) * len(unit.contexts)) if unit.id in facts.units else unit
+            for unit in entry.units
+        ),
+        tellings=tuple(_erase_telling(telling, forgotten, facts) for telling in entry.tellings),
+        changes=tuple(_erase_change(change, facts.units) for change in entry.changes),
+        key=None if speaks else entry.key,
+        part=0 if speaks else entry.part,
+        reason=None if speaks else entry.reason,
+    )
+
+
+def _erase_telling(telling: Telling, forgotten: Set[int], facts: ForgottenFacts) -> Telling:
+    if telling.id in facts.tellings:
+        nothing = (-1,) * len(telling.sources), (-1,) * len(telling.because)
+        return Telling(telling.id, -1, 0.0, OPEN_START, OPEN_END, *nothing)
+    sources = tuple(-1 if turn in forgotten else turn for turn in telling.sources)
+    return msgspec.structs.replace(telling, sources=sources)
+
+
+def _erase_change(change: UnitChange, units: Set[int]) -> UnitChange:
+    if change.unit in units:
+        return UnitChange(change.unit, FORGOTTEN, OPEN_START, OPEN_END, 0.0, 0)
+    if change.by in units:
+        end = OPEN_END if change.status == SUPERSEDED else change.valid_to
+        return msgspec.structs.replace(change, valid_to=end, by=-1)
+    return change

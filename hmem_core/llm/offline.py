@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 import msgspec
 
 from hmem_core.budgets import Bill, Billed, Meter, prompt_tokens
-from hmem_core.effects import Ask, Program, Run
+from hmem_core.effects import Ask, Embedded, Program, Run
 from hmem_core.errors import InvalidInput, LLMError, LLMRefused
 from hmem_core.llm.batches import BatchApi, RemoteBatch, Sleep, request_line
 from hmem_core.llm.cache import fingerprint
@@ -30,7 +30,7 @@ from hmem_core.llm.retry import Failure, error_of, may_pass
 from hmem_core.llm.schemas import json_schema
 from hmem_core.llm.transport import Completion
 from hmem_core.options import LLM
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["OfflineDriver"]
 
@@ -66,6 +66,7 @@ class OfflineDriver:
         ledger: where to write what was spent, by this process and those before it.
         progress: called with the number of questions of each round that goes out as batches.
         sleep: waits, between polls and before attempts.
+        embed_states: from texts to an `Embedded`, where the encoder can give states; called in a thread.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class OfflineDriver:
         ledger: Ledger | None = None,
         progress: Callable[[int], None] | None = None,
         sleep: Sleep = asyncio.sleep,
+        embed_states: Callable[[Sequence[str]], Embedded] | None = None,
     ) -> None:
         for name, value in (("tries", tries), ("max_lines", max_lines), ("max_bytes", max_bytes)):
             if value < 1:
@@ -101,7 +103,7 @@ class OfflineDriver:
         self._dialect = self._record.dialect() or Dialect.first(llm)
         for purpose, usage in self._record.spent().items():
             self.ledger.add(purpose, usage)
-        self._driver = AsyncDriver(embed, llm)
+        self._driver = AsyncDriver(embed, llm, embed_states=embed_states)
         self._api = BatchApi(llm, sleep)
         self._schemas: dict[type[Any], dict[str, Any]] = {}
         self._meter: Meter | None = None

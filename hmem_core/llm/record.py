@@ -27,7 +27,7 @@ import msgspec
 from hmem_core.errors import Damaged, StorageError
 from hmem_core.llm.dialect import Dialect
 from hmem_core.llm.outcomes import Outcome
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["Batch", "BatchLine", "Record"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hmem_core.columns.scanning import best_rows
-from hmem_core.effects import Embed, Program
+from hmem_core.effects import Program
 from hmem_core.errors import InvalidInput
 from hmem_core.events import guided
 from hmem_core.events.guided import Account, Material, Selected
@@ -22,7 +22,7 @@ from hmem_core.messages import clean
 from hmem_core.options import GuidedOptions, ReadingOptions
 from hmem_core.records import Evidence, Guided
 from hmem_core.retrieval import filters, reading, selection, signals
-from hmem_core.retrieval.search import Request, check
+from hmem_core.retrieval.search import Request, check, embedded
 from hmem_core.retrieval.signals import Query
 from hmem_core.retrieval.views import VIEWS, Hit, Ranker
 from hmem_core.state import View
@@ -67,6 +67,7 @@ def search(
     tz: dt.tzinfo,
     options: ReadingOptions,
     how: GuidedOptions,
+    late_interaction: bool = False,
 ) -> Program[Guided]:
     """Find at most ``request.k`` turns, best first, and say how.
 
@@ -76,6 +77,7 @@ def search(
     Args:
         read: gives the view once the query is embedded; with what the ranker reads.
         options: what `request` does not say itself.
+        late_interaction: as in `search.search`.
 
     Raises:
         LLMMissing: there is no model.
@@ -85,26 +87,25 @@ def search(
     account = Account()
     text = yield from guided.search_text(question, account, how)
     asked = [account.stage("keywords", ())] if how.query != "question" else []
-    vectors: FloatArray = yield Embed((text,))
-    query = Query(text, vectors[0])
     ranker = VIEWS[request.view]
+    chosen_reading = request.reading or options
+    query = yield from embedded(text, ranker, chosen_reading, late_interaction)
     view = read(ranker._replace(events=True))
     allowed = filters.mask(view, tz, between=request.between, where=request.where, as_of=request.as_of)
-    ranked = _rank(view, query, ranker, allowed, request.reading or options)
+    ranked = _rank(view, query, ranker, allowed, chosen_reading)
     k = selection.MOST if request.k == "auto" else request.k  # it is the model that decides
     best = best_rows(ranked.total, max(k, how.semantic_turns), ranked.found).tolist()
-    opened = _events(view, query, ranked, request.reading or options, how) if how.events else []
+    opened = _events(view, query, ranked, chosen_reading, how) if how.events else []
     semantic = list(filter(None, (_shown(view, row) for row in best[: how.semantic_turns])))
     turns = {turn.id for turn in semantic} | {turn.id for event in opened for turn in event.turns}
     worth = {turn: float(ranked.total[turn]) for turn in turns}
     chosen = yield from guided.select(question, Material(semantic, opened, worth), account, how)
     if not account.answered and (how.prediction or how.filter or how.query != "question"):
-        rows: Iterable[int] = best[:k]  # the model did not help: as without it
+        hits = ranker.rank(view, query, k, allowed, chosen_reading)  # the model did not help: as without it
     else:
-        rows = chosen.kept
-    gain = how.predicted * float(np.std(list(worth.values()))) if worth else 0.0
-    hits = [_hit(row, ranked.signals, gain if row in chosen.predicted else 0.0) for row in rows]
-    hits.sort(key=lambda hit: (-hit.score, hit.rows))
+        gain = how.predicted * float(np.std(list(worth.values()))) if worth else 0.0
+        hits = [_hit(row, ranked.signals, gain if row in chosen.predicted else 0.0) for row in chosen.kept]
+        hits.sort(key=lambda hit: (-hit.score, hit.rows))
     evidence = []
     for hit in hits[:k]:
         piece = reading.evidence(view, hit, explain=request.explain)
@@ -116,7 +117,7 @@ def search(
 
 def _rank(view: View, query: Query, ranker: Ranker, allowed: Mask, options: ReadingOptions) -> _Ranked:
     assert ranker.columns is not None
-    columns = ranker.columns(view, query, allowed, options)
+    columns = ranker.columns(view, query, selection.REACH, allowed, options)
     total: FloatArray = np.add.reduce(list(columns.values()))
     found = allowed & (total > 0) if ranker.positive else allowed
     return _Ranked(columns, total, allowed, found)

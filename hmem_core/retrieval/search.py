@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hmem_core.effects import Embed, Program
+from hmem_core.columns.states import QueryStates, pack_query, words_of
+from hmem_core.effects import Embed, Embedded, Program
 from hmem_core.errors import InvalidInput
 from hmem_core.messages import clean
 from hmem_core.options import ReadingOptions
@@ -20,7 +21,7 @@ from hmem_core.retrieval.views import VIEWS, Query, Ranker
 from hmem_core.state import View
 from hmem_core.times import TimeLike
 
-__all__ = ["Request", "check", "search"]
+__all__ = ["Request", "check", "embedded", "search"]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -54,23 +55,28 @@ def check(request: Request) -> None:
 
 
 def search(
-    request: Request, read: Callable[[Ranker], View], tz: dt.tzinfo, options: ReadingOptions
+    request: Request,
+    read: Callable[[Ranker], View],
+    tz: dt.tzinfo,
+    options: ReadingOptions,
+    late_interaction: bool = False,
 ) -> Program[list[Evidence]]:
     """Find at most ``request.k`` turns, best first; with ``k="auto"`` as many as stand out.
 
     Args:
         read: gives the view once the query is embedded; with what the ranker reads.
         options: what `request` does not say itself.
+        late_interaction: compare token states, where the view and the options do.
     """
     check(request)
     query = clean(request.query)
-    vectors: FloatArray = yield Embed((query,))
     ranker = VIEWS[request.view]
+    chosen = request.reading or options
+    asked = yield from embedded(query, ranker, chosen, late_interaction)
     view = read(ranker)
     allowed = filters.mask(view, tz, between=request.between, where=request.where, as_of=request.as_of)
-    chosen = request.reading or options
     k = selection.REACH if request.k == "auto" else request.k
-    hits = ranker.rank(view, Query(query, vectors[0]), k, allowed, chosen)
+    hits = ranker.rank(view, asked, k, allowed, chosen)
     if request.k == "auto":
         hits = hits[: selection.enough([hit.score for hit in hits], chosen.enough)]
     found = []
@@ -79,3 +85,19 @@ def search(
         if piece is not None:
             found.append(piece)
     return found
+
+
+def embedded(text: str, ranker: Ranker, options: ReadingOptions, late_interaction: bool) -> Program[Query]:
+    """The query as `ranker` needs it."""
+    states = late_interaction and ranker.states and options.late > 0
+    return _query(text, (yield Embed((text,), states)))
+
+
+def _query(text: str, reply: FloatArray | Embedded) -> Query:
+    """The query with what the encoder replied for it."""
+    if not isinstance(reply, Embedded):
+        return Query(text, reply[0])
+    states: QueryStates | None = None
+    if reply.states is not None:
+        states = pack_query(reply.states[0].vectors, words_of(reply.vectors.shape[1]))
+    return Query(text, reply.vectors[0], states)

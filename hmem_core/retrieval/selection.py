@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hmem_core.columns.blocks import BLOCK_ROWS, Strings
+from hmem_core.columns.blocks import Strings, rows_of
 
 __all__ = ["MOST", "REACH", "Fold", "enough", "folded", "pool", "varied"]
 
@@ -66,7 +66,7 @@ def varied(
     """
     if rows.size <= k or not weight:
         return np.arange(min(k, rows.size))
-    found = np.stack([vectors[row // BLOCK_ROWS][row % BLOCK_ROWS] for row in rows.tolist()])
+    found = rows_of(vectors, rows)
     likeness = np.zeros(rows.size, np.float32)
     worth = scores.astype(np.float32, copy=True)
     chosen: list[int] = []

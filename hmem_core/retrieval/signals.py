@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hmem_core.columns.scanning import all_scores
+from hmem_core.columns.states import QueryStates
 from hmem_core.events.scoring import Asked, lent
 from hmem_core.options import ReadingOptions
+from hmem_core.retrieval import late
 from hmem_core.segments.policy import settled
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
@@ -33,6 +35,7 @@ __all__ = [
     "lexical",
     "session",
     "standardised",
+    "with_late",
     "words",
 ]
 
@@ -43,10 +46,11 @@ Signals = dict[str, FloatArray]
 
 
 class Query(NamedTuple):
-    """What is asked, and its unit vector."""
+    """What is asked, its unit vector and, for late interaction, the states of its tokens."""
 
     text: str
     vector: FloatArray
+    states: QueryStates | None = None
 
 
 _DEPTH = 30.0
@@ -77,6 +81,30 @@ def words(view: View, query: str, allowed: Mask, options: ReadingOptions) -> Flo
 def lexical(view: View, query: str, allowed: Mask, options: ReadingOptions) -> FloatArray:
     """The words' part."""
     return standardised(words(view, query, allowed, options), allowed, options.lexical)
+
+
+def with_late(
+    view: View, query: QueryStates, k: int, columns: Signals, allowed: Mask, options: ReadingOptions
+) -> Signals:
+    """The `columns` of dense and lexical parts with late interaction among them, on the scale they had alone.
+
+    Candidates are the best by these parts and what neighbours lend of them.
+    """
+    own = columns["dense"] + columns["lexical"]
+    found = late.standard_scores(
+        view.states,
+        query,
+        k,
+        own + lateral(view, own, options),
+        columns["dense"],
+        allowed,
+        options.candidates,
+    )
+    if found is None:
+        return columns
+    rest = np.float32(1 - options.late)
+    weight = np.float32(options.late * (options.dense + options.lexical))
+    return {**{name: rest * column for name, column in columns.items()}, "late": weight * found}
 
 
 def lateral(view: View, scores: FloatArray, options: ReadingOptions) -> FloatArray:

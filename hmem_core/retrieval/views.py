@@ -37,16 +37,18 @@ class Hit(NamedTuple):
 
 
 class Ranker(NamedTuple):
-    """A view: how it ranks, and whether it reads the segment tree, and events."""
+    """A view: how it ranks, and what it needs for it."""
 
     rank: Callable[[View, Query, int, Mask, ReadingOptions], list[Hit]]
     """(memory, query, k, allowed turns, options) -> hits of k turns at most together, best first."""
     tree: bool = False
     events: bool = False
-    columns: Callable[[View, Query, Mask, ReadingOptions], signals.Signals] | None = None
-    """(memory, query, allowed turns, options) -> signals of every turn; for views that rank turns singly."""
+    columns: Callable[[View, Query, int, Mask, ReadingOptions], signals.Signals] | None = None
+    """(memory, query, k, allowed turns, options) -> signals of all turns; for views of single turns."""
     positive: bool = False
     """Only turns that score more than 0 are found."""
+    states: bool = False
+    """Whether it compares token states."""
 
 
 def dense(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
@@ -65,15 +67,18 @@ def lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpt
 
 
 def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
-    """Turns by all signals together: embeddings and words, what neighbours in the session lend, above all a
-    question the turn that answers it, how good the session is, what is inherited from the segments of the
-    tree, and what their events gain them."""
-    return _best(view, _fused(view, query, allowed, options), k, allowed, options)
+    """Turns by all signals together: embeddings, words and late interaction, what neighbours in the session
+    lend, above all a question the turn that answers it, how good the session is, what is inherited from the
+    segments of the tree, and what their events gain them."""
+    return _best(view, _fused(view, query, k, allowed, options), k, allowed, options)
 
 
-def _fused(view: View, query: Query, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+def _fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> signals.Signals:
     columns, cosines = _own(view, query, allowed, options)
     own = columns["dense"] + columns["lexical"]
+    if query.states is not None:
+        columns = signals.with_late(view, query.states, k, columns, allowed, options)
+        own = np.add.reduce(list(columns.values()))
     columns["lateral"] = signals.lateral(view, own, options)
     columns["answer"] = signals.answers(view, own, options)
     columns["session"] = signals.session(view, own, allowed, options)
@@ -84,10 +89,10 @@ def _fused(view: View, query: Query, allowed: Mask, options: ReadingOptions) -> 
 
 def events(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
     """Turns by embeddings and words, and as much again by their events (after HiGMem's events as anchors)."""
-    return _best(view, _events(view, query, allowed, options), k, allowed, options)
+    return _best(view, _events(view, query, k, allowed, options), k, allowed, options)
 
 
-def _events(view: View, query: Query, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+def _events(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> signals.Signals:
     columns, cosines = _own(view, query, allowed, options)
     own = columns["dense"] + columns["lexical"]
     columns["event"] = signals.anchored(view, query, own, cosines, allowed, options, 1.0)
@@ -159,11 +164,11 @@ def time(view: View, query: Query, k: int, allowed: Mask, options: ReadingOption
     return hits
 
 
-def _dense(view: View, query: Query, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+def _dense(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> signals.Signals:
     return {"dense": signals.cosines(view, query.vector)}
 
 
-def _lexical(view: View, query: Query, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+def _lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> signals.Signals:
     return {"lexical": signals.words(view, query.text, allowed, options)}
 
 
@@ -172,7 +177,7 @@ def _turn(row: int, parts: dict[str, float], repeats: tuple[int, ...] = ()) -> H
 
 
 VIEWS = {
-    "fused": Ranker(fused, tree=True, events=True, columns=_fused),
+    "fused": Ranker(fused, tree=True, events=True, columns=_fused, states=True),
     "dense": Ranker(dense, columns=_dense),
     "lexical": Ranker(lexical, columns=_lexical, positive=True),
     "time": Ranker(time, tree=True),

@@ -22,7 +22,7 @@ from hmem_core.records import EncoderIdentity, Evidence
 from hmem_core.retrieval.tokens import estimate_tokens
 from tests.bench.locomo import FILLERS, LOCOMO
 from tests.embedding import tiny
-from tests.helpers import hashing_encoder
+from tests.helpers import HashingStates, hashing_encoder
 
 
 @pytest.fixture
@@ -200,6 +200,25 @@ def test_vectors_are_remembered_by_encoder_and_text(tmp_path: Path) -> None:
     with CachedEncoder(other, tmp_path / "cache") as cached:
         cached.embed(["rain"])
         assert other.asked == ["rain"]
+
+
+def test_states_are_remembered_too(tmp_path: Path) -> None:
+    first, second = HashingStates(), HashingStates()
+    texts = ["a boat", "rain", "a boat", ""]
+    expected = HashingStates().embed_states(texts)
+    for encoder, runs in ((first, ["a boat", "rain", ""]), (second, [])):
+        with CachedEncoder(encoder, tmp_path / "cache") as cached:
+            found = cached.embed_states(texts)
+            assert [text for text, _ in encoder.runs] == runs
+            assert np.array_equal(found.vectors, expected.vectors)
+            assert found.states is not None
+            assert expected.states is not None
+            for one, other in zip(found.states, expected.states, strict=True):
+                assert one.tokens == other.tokens
+                np.testing.assert_allclose(one.vectors.ravel(), other.vectors.ravel(), atol=1e-3)
+            assert cached.embed_states([]).vectors.shape == (0, encoder.identity.dimension)
+    with CachedEncoder(hashing_encoder(), tmp_path / "cache") as cached:
+        assert cached.embed_states(["rain"]).states is None
 
 
 @pytest.mark.data

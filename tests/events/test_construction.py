@@ -144,11 +144,11 @@ def test_turns_that_wait_are_linked_with_the_next_ones() -> None:
             role="user", speaker=None, session="s", at=None, key=None, metadata=None, system=False
         )
         drafts, _ = read_messages(["0 word", "0 word", "1 word"], defaults, memory._tz)
-        drive(write_turns(store, drafts, (), hmem.SegmentOptions(), model), memory._answer)
+        drive(write_turns(store, drafts, (), hmem.SegmentOptions(), model, False), memory._answer)
         assert list(memory.events) == []
         assert memory.events.of_turn(1) == []
         hits = memory.search("1 word", view="events")
-        assert {hit.turns[0] for hit in hits} == {0, 1, 2}
+        assert {turn for hit in hits for turn in (*hit.turns, *hit.repeats)} == {0, 1, 2}
         memory.forget(0)
         assert_same(store._state.arrays(), replayed(memory).arrays())
         memory.add("1 word", session="s")

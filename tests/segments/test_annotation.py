@@ -50,7 +50,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths, rows = np.full(50, 7, np.float32), np.arange(3, 47, 2)
     expected = representatives([vectors], lengths, rows, 4).tolist()
     assert blocks.BLOCK_ROWS > 50
-    monkeypatch.setattr(annotation, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 16)
     cut = [vectors[i : i + 16] for i in range(0, 50, 16)]
     assert representatives(cut, lengths, rows, 4).tolist() == expected
     assert representatives(cut, lengths, rows[:2], 4).tolist() == rows[:2].tolist()
@@ -59,13 +59,13 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(annotation, "SAMPLE", 10)
     looked: list[int] = []
-    gathered = annotation._gathered
+    gathered = annotation.rows_of
 
     def counted(vectors: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
         looked.append(len(rows))
         return gathered(vectors, rows)
 
-    monkeypatch.setattr(annotation, "_gathered", counted)
+    monkeypatch.setattr(annotation, "rows_of", counted)
     vectors, lengths = np.ones((1000, 3), np.float32), np.ones(1000, np.float32)
     for size in (5, 10, 11, 19, 21, 1000):
         representatives([vectors], lengths, np.arange(size), 3)

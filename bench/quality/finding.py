@@ -175,7 +175,7 @@ def answered(
         progress(number, len(chosen), conversation)
         with hmem.open(encoder=encoder) as memory:
             fill(memory, conversation)
-            keys = {turn.id: turn.key for turn in memory.turns()}
+            keys = {turn.id: turn.key for turn in memory.turns() if turn.id is not None}
             for name, search in searches(memory, views, baselines, encoder).items():
                 for question in conversation.questions:
                     if question.evidence:
@@ -184,7 +184,7 @@ def answered(
     return found
 
 
-def figures_of(search: Search, keys: Mapping[int | None, str | None], question: Question) -> dict[str, float]:
+def figures_of(search: Search, keys: Mapping[int, str | None], question: Question) -> dict[str, float]:
     """Recall at each cut, and what is shown at `SHOWN`."""
     if search.anew:
         shown = {cut: search.find(question.text, cut) for cut in CUTS}

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["curves_plot"]
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "hmem",
     "svg.fonttype": "none",
     "font.size": 9,

@@ -185,7 +185,8 @@ def _scaled(name: str, strengths: Strengths) -> Variants:
 
 
 def _standardised(strengths: Strengths) -> Strengths:
-    return (strengths - strengths.mean()) / max(float(strengths.std()), 1e-9)
+    standard: Strengths = (strengths - strengths.mean()) / max(float(strengths.std()), 1e-9)
+    return standard
 
 
 def _across(rows: FloatArray, block: int) -> Strengths:

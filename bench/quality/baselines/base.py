@@ -43,4 +43,5 @@ Build = Callable[[Corpus], Find]
 
 def best(scores: npt.NDArray[np.floating], k: int) -> list[int]:
     """Positions of the k greatest, greatest first; ties: the earlier first."""
-    return np.argsort(-scores, kind="stable")[:k].tolist()
+    found: list[int] = np.argsort(-scores, kind="stable")[:k].tolist()
+    return found

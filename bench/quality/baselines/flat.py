@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import bm25s
 import numpy as np
 import Stemmer
@@ -73,7 +75,7 @@ class _Scorer:
             return np.zeros(self._turns, np.float32)
         return np.asarray(self._index.get_scores(stems), np.float32)
 
-    def _stems(self, texts: object) -> list[list[str]]:
+    def _stems(self, texts: Sequence[str]) -> list[list[str]]:
         return list(bm25s.tokenize(list(texts), stemmer=self._stemmer, **_SETTINGS))
 
 

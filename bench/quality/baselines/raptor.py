@@ -103,4 +103,5 @@ def _reduced(nodes: FloatArray, neighbours: int) -> npt.NDArray[np.float64]:
         DIMENSIONS, affinity="nearest_neighbors", n_neighbors=neighbours, random_state=0
     )
     rows: npt.NDArray[np.float64] = embedding.fit_transform(nodes).astype(np.float64)
-    return rows / np.maximum(rows.std(0), 1e-12)
+    rows /= np.maximum(rows.std(0), 1e-12)
+    return rows

@@ -217,6 +217,8 @@ def test_states_are_remembered_too(tmp_path: Path) -> None:
                 assert one.tokens == other.tokens
                 np.testing.assert_allclose(one.vectors.ravel(), other.vectors.ravel(), atol=1e-3)
             assert cached.embed_states([]).vectors.shape == (0, encoder.identity.dimension)
+            assert np.array_equal(cached.embed(texts), expected.vectors)
+            assert [text for text, _ in encoder.runs] == runs  # nothing is embedded a second time
     with CachedEncoder(hashing_encoder(), tmp_path / "cache") as cached:
         assert cached.embed_states(["rain"]).states is None
 

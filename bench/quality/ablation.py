@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bench.quality import arguments
-from bench.quality.finding import View, answered, change, rows_of
+from bench.quality.finding import FEW, View, answered, change, rows_of
 from bench.quality.locomo_data import Conversation
 from bench.quality.protocol import SHOWN, SPLITS
 from bench.quality.tables import markdown
@@ -64,7 +64,7 @@ def measure(conversations: Sequence[Conversation], encoder: Encoder, split: str 
     """The report: rows as of `bench.quality.locomo`, and what each signal changes."""
     began = time.perf_counter()
     views = readings()
-    found = answered(conversations, encoder, views, split)
+    found = answered(conversations, encoder, views, split, cuts=FEW)
     splits = SPLITS if split == "all" else (split,)
     rows = list(rows_of(found, splits))
     asked = {row["split"] for row in rows}

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import hmem_core as hmem
 from bench.quality import arguments
 from bench.quality.baselines import BASELINES
-from bench.quality.finding import VIEWS, Beside, View, everything
+from bench.quality.finding import VIEWS, Beside, View, counted, everything
 from bench.quality.locomo_data import Conversation, Question
 from bench.quality.plots import curves_plot
 from bench.quality.protocol import SPLITS, fill, halves, progress
@@ -32,12 +32,11 @@ from hmem_core.embedding.registry import resolve
 from hmem_core.errors import HmemError
 from hmem_core.records import Evidence, Line
 from hmem_core.retrieval.context import pack
-from hmem_core.retrieval.tokens import estimate_tokens
 
 __all__ = ["BUDGETS", "KS", "main", "measure"]
 
-KS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40)
-BUDGETS = (100, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 4000)
+KS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 40)
+BUDGETS = (100, 250, 500, 1000, 1500, 2000, 4000)
 ASKED = ("fused", "dense", "lexical")
 LEAST = 12
 """Tokens of the shortest line of a context, about."""
@@ -101,7 +100,7 @@ class _Curve:
         self._half = half
         self._beside = beside
         self._keys = {turn.id: turn.key for turn in memory.turns()}
-        self.full = pack(everything(memory), sys.maxsize, estimate_tokens, UTC).tokens
+        self.full = pack(everything(memory), sys.maxsize, counted, UTC).tokens
 
     def of_view(self, name: str, view: View, question: Question) -> Iterator[Point]:
         def search(k: int | Literal["auto"]) -> list[Evidence]:
@@ -112,7 +111,7 @@ class _Curve:
             yield self._point(name, "k", k, question, search(k) if view.anew else ranked[:k])
         yield self._point(name, "auto", 0, question, search("auto"))
         for budget in BUDGETS:
-            packed = self._memory.context(question.text, budget, view=view.name)
+            packed = self._memory.context(question.text, budget, view=view.name, count=counted)
             yield self._point(name, "tokens", budget, question, packed.lines, packed.tokens)
 
     def of_baseline(self, name: str, question: Question) -> Iterator[Point]:
@@ -121,7 +120,7 @@ class _Curve:
         for k in KS:
             yield self._point(name, "k", k, question, ranked[:k])
         for budget in BUDGETS:
-            packed = pack(ranked[: max(8, budget // LEAST)], budget, estimate_tokens, UTC)
+            packed = pack(ranked[: max(8, budget // LEAST)], budget, counted, UTC)
             yield self._point(name, "tokens", budget, question, packed.lines, packed.tokens)
 
     def _point(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from functools import lru_cache
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from hmem_core.retrieval.tokens import estimate_tokens
 
 __all__ = [
     "CUTS",
+    "FEW",
     "FIGURES",
     "VIEWS",
     "Answered",
@@ -34,6 +36,7 @@ __all__ = [
     "View",
     "answered",
     "change",
+    "counted",
     "everything",
     "figures_of",
     "rows_of",
@@ -42,6 +45,10 @@ __all__ = [
 
 CUTS = (5, 8, 10, 20)
 FIGURES = (*(f"recall@{cut}" for cut in CUTS), f"precision@{SHOWN}", "turns", "tokens")
+FEW = (SHOWN, 20)
+"""Cuts where many ways to find are compared, each asked anew."""
+counted = lru_cache(maxsize=1 << 16)(estimate_tokens)
+"""`estimate_tokens`; the same lines come again and again."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,7 @@ def answered(
     views: Mapping[str, View],
     split: str = "all",
     baselines: Sequence[str] = (),
+    cuts: Sequence[int] = CUTS,
 ) -> list[Answered]:
     """All questions with evidence, asked of all views and baselines; the questions of each in one order."""
     chosen = halves(conversations, split)
@@ -179,32 +187,32 @@ def answered(
             for name, search in searches(memory, views, baselines, encoder).items():
                 for question in conversation.questions:
                     if question.evidence:
-                        figures = figures_of(search, keys, question)
+                        figures = figures_of(search, keys, question, cuts)
                         found.append(Answered(name, half, question.category, figures))
     return found
 
 
-def figures_of(search: Search, keys: Mapping[int, str | None], question: Question) -> dict[str, float]:
+def figures_of(
+    search: Search, keys: Mapping[int, str | None], question: Question, cuts: Sequence[int] = CUTS
+) -> dict[str, float]:
     """Recall at each cut, and what is shown at `SHOWN`."""
     if search.anew:
-        shown = {cut: search.find(question.text, cut) for cut in CUTS}
+        shown = {cut: search.find(question.text, cut) for cut in cuts}
     else:
-        ranked = search.find(question.text, max(CUTS))
-        shown = {cut: ranked[:cut] for cut in CUTS}
-    ids = {cut: {keys[turn] for one in shown[cut] for turn in one.turns} for cut in CUTS}
+        ranked = search.find(question.text, max(cuts))
+        shown = {cut: ranked[:cut] for cut in cuts}
+    ids = {cut: {keys[turn] for one in shown[cut] for turn in one.turns} for cut in cuts}
     gold = set(question.evidence)
-    context = pack(shown[SHOWN], sys.maxsize, estimate_tokens, UTC)
+    context = pack(shown[SHOWN], sys.maxsize, counted, UTC)
     return {
-        **{f"recall@{cut}": len(gold & ids[cut]) / len(gold) for cut in CUTS},
+        **{f"recall@{cut}": len(gold & ids[cut]) / len(gold) for cut in cuts},
         f"precision@{SHOWN}": len(gold & ids[SHOWN]) / max(len(ids[SHOWN]), 1),
         "turns": len(ids[SHOWN]),
         "tokens": context.tokens,
     }
 
 
-def rows_of(
-    found: Sequence[Answered], splits: Sequence[str], figures: Sequence[str] = FIGURES
-) -> Iterator[dict[str, Any]]:
+def rows_of(found: Sequence[Answered], splits: Sequence[str]) -> Iterator[dict[str, Any]]:
     """A row of means for each view, split and category that has questions."""
     for view in dict.fromkeys(one.view for one in found):
         of_view = [one for one in found if one.view == view]
@@ -221,7 +229,7 @@ def rows_of(
                         "split": split,
                         "category": category,
                         "questions": len(chosen),
-                        **{name: round(fmean(of[name] for of in chosen), 4) for name in figures},
+                        **{name: round(fmean(of[name] for of in chosen), 4) for name in chosen[0]},
                     }
 
 

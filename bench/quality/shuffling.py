@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.quality import arguments
-from bench.quality.finding import VIEWS, Answered, View, answered, change, rows_of
+from bench.quality.finding import FEW, VIEWS, Answered, View, answered, change, rows_of
 from bench.quality.locomo_data import Conversation
 from bench.quality.protocol import SHOWN, SPLITS
 from bench.quality.tables import markdown
@@ -59,11 +59,11 @@ def measure(
 ) -> dict[str, Any]:
     """The report: rows as of `bench.quality.locomo`, as they are and shuffled, and what shuffling changes."""
     began = time.perf_counter()
-    found = answered(conversations, encoder, ASKED, split)
+    found = answered(conversations, encoder, ASKED, split, cuts=FEW)
     names = {name: f"{name}{SHUFFLED}" for name in ASKED}
     for seed in range(seeds):
         moved = [shuffled(one, share, seed) for one in conversations]
-        again = answered(moved, encoder, ASKED, split)
+        again = answered(moved, encoder, ASKED, split, cuts=FEW)
         found += [replace(one, view=names[one.view]) for one in again]
     splits = SPLITS if split == "all" else (split,)
     rows = [

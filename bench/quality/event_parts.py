@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 import hmem_core as hmem
 from bench.quality import locomo_data
-from bench.quality.locomo import CACHE, DEV, SPLITS, fill
+from bench.quality.arguments import CACHE
 from bench.quality.locomo_data import Conversation
-from bench.quality.protocol import asked_at
+from bench.quality.protocol import DEV, SPLITS, asked_at, fill
 from bench.quality.tables import markdown
 from bench.quality.vector_cache import CachedEncoder
 from hmem_core.embedding.base import Encoder

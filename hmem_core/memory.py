@@ -28,6 +28,7 @@ from hmem_core.options import FactOptions, ReadingOptions, SegmentOptions
 from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, reading
+from hmem_core.retrieval.factsearch import FactReader
 from hmem_core.retrieval.filters import Where
 from hmem_core.retrieval.outline import Segments
 from hmem_core.retrieval.search import Request, check, search
@@ -241,7 +242,10 @@ class Memory:
             k: how many turns at most.
             view: how turns are ranked: ``"fused"``, all signals together; ``"dense"``, the cosine of
                 embeddings alone; ``"lexical"``, BM25 alone; ``"time"``, the segment tree alone, whose
-                evidence may be segments of several turns.
+                evidence may be segments of several turns. ``"facts"`` finds facts instead (see `facts`):
+                those that hold, with their contradictions, and the past where the query asks for it; then `k`
+                counts facts, `between` is about when they are true, and `where` about the turns that tell
+                them.
             between: only turns whose own time lies in [start, end); None leaves a side open; an end
                 given as a bare date includes that day.
             where: only turns with these values in ``session``, ``speaker``, ``role``, ``key`` or a metadata
@@ -269,7 +273,9 @@ class Memory:
     def _search(self, request: Request) -> Program[list[Evidence]]:
         check(request)
         self._store.check_open()
-        return search(request, lambda tree: self._store.view(tree=tree), self._tz, self._reading_options)
+        facts = FactReader(self._store.reading, self._fact_options, self._store.clock)
+        read = lambda tree: self._store.view(tree=tree)  # noqa: E731
+        return search(request, read, facts, self._tz, self._reading_options)
 
     @program(Priority.SEARCH)
     def context(

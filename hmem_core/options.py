@@ -96,17 +96,24 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight, in the fused view, of what a turn inherits from the segments above it; a segment's score is the
     logarithm of the mean odds of its turns, whose dense and lexical parts together are their log-odds (ours).
     Of policies, only ``"top-down"`` gives turns something."""
+    fact: float = 1.0
+    """Weight, in the fused view, of what facts that match the query add to the turns that tell them, and of
+    what facts that hold no longer take from theirs (ours). Memories without facts are not concerned."""
+    past: bool | None = None
+    """Whether a search for facts shows those that hold no longer, too; None: where the query asks for what
+    was before, or has changed."""
 
     def __post_init__(self) -> None:
         policies = ("none", "top-down", "bottom-up")
         _check(self.policy in policies, "policy", self.policy, f"one of {', '.join(policies)}")
-        for name in ("dense", "lexical", "tree", "k1", "decay"):
+        for name in ("dense", "lexical", "tree", "fact", "k1", "decay"):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
         _check(0 <= self.b <= 1, "b", self.b, "from 0 to 1")
         _check(isinstance(self.horizon, int) and 0 <= self.horizon <= 64, "horizon", self.horizon, "0 to 64")
         fine = isinstance(self.lateral, tuple) and len(self.lateral) <= 64
         _check(fine and all(0 <= w < 1e6 for w in self.lateral), "lateral", self.lateral, "numbers from 0")
+        _check(self.past in (None, True, False), "past", self.past, "True, False or None")
         _check(self.dense + self.lexical > 0, "dense", self.dense, "dense and lexical must not both be 0")
 
 
@@ -130,6 +137,9 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     """K_p: paths that are compared."""
     depth: int = 3
     """h: edges of a path at most."""
+    localisation: bool = True
+    """Whether a question is held against the region around its names alone; if not, against every unit,
+    which is for comparison."""
     subject: float = 0.5
     """Of the relevance of a MicroGraph, the weight of its subject's match,"""
     category: float = 0.5
@@ -146,6 +156,7 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Repetition raises the confidence of a fact no further; one telling may be more certain by itself."""
 
     def __post_init__(self) -> None:
+        _check(isinstance(self.localisation, bool), "localisation", self.localisation, "True or False")
         strategies = ("coordinated", "append-only", "relation-level")
         _check(self.strategy in strategies, "strategy", self.strategy, f"one of {', '.join(strategies)}")
         _check(self.cascade in ("full", "path"), "cascade", self.cascade, "'full' or 'path'")

@@ -118,6 +118,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """First and last turn id, both included."""
     turns: tuple[int, ...]
     """Ids of the turns this rests on."""
+    facts: tuple[Unit, ...] = ()
+    """Of kind ``"fact"``: the units that it shows. A fact comes first, then those that contradict it
+    (``"pending"``), or those that it rests on."""
     at: datetime
     role: str
     speaker: str | None = None

@@ -151,7 +151,7 @@ View = Annotated[
     typer.Option(
         metavar="NAME",
         help="How turns are ranked: fused, by all signals; dense or lexical, by embeddings or words alone; "
-        "time, by the segment tree, which finds segments too.",
+        "time, by the segment tree, which finds segments too; facts finds facts instead of turns.",
     ),
 ]
 

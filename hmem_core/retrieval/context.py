@@ -73,6 +73,10 @@ def _join(lines: Sequence[Line]) -> str:
 
 def _line(piece: Evidence, text: str, tz: dt.tzinfo, truncated: bool = False) -> Line:
     ids = str(piece.span[0]) if piece.span[0] == piece.span[1] else f"{piece.span[0]}-{piece.span[1]}"
+    if piece.kind == "fact":  # its text has its times and sources
+        ids = ", ".join(f"f{unit.id}" for unit in piece.facts)
+        line = f"[{ids}] {text}"
+        return Line(text=line, turns=piece.turns, at=piece.at, score=piece.score, truncated=truncated)
     head = f"[{ids}] {piece.at.astimezone(tz):%a %Y-%m-%d %H:%M} {piece.speaker or piece.role}: "
     # Indented, a line break in stored text cannot be mistaken for the start of another piece.
     body = "\n    ".join(text.splitlines())

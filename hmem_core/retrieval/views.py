@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hmem_core.columns.scanning import best_rows, top_k
 from hmem_core.options import ReadingOptions
 from hmem_core.retrieval import signals
+from hmem_core.retrieval.told import Lent
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
 from hmem_kernels import frozen
@@ -23,10 +24,12 @@ Mask = npt.NDArray[np.uint8]
 
 
 class Query(NamedTuple):
-    """What is asked, and its unit vector."""
+    """What is asked, its unit vector, and what is known beforehand."""
 
     text: str
     vector: FloatArray
+    told: Lent | None = None
+    """What facts say for turns, and against them."""
 
 
 class Hit(NamedTuple):
@@ -45,6 +48,8 @@ class Ranker(NamedTuple):
     rank: Callable[[View, Query, int, Mask, ReadingOptions], list[Hit]]
     """(memory, query, k, allowed turns, options) -> hits of k turns at most together, best first."""
     tree: bool = False
+    facts: bool = False
+    """Whether it heeds what facts say for turns."""
 
 
 def dense(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
@@ -63,8 +68,8 @@ def lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpt
 
 
 def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
-    """Turns by all signals together: embeddings and words, what neighbours in the session lend, and what is
-    inherited from the segments of the tree."""
+    """Turns by all signals together: embeddings and words, what neighbours in the session lend, what is
+    inherited from the segments of the tree, and what facts say for and against the turns that tell them."""
     columns = {
         "dense": signals.dense(view, query.vector, allowed, options),
         "lexical": signals.lexical(view, query.text, allowed, options),
@@ -72,6 +77,8 @@ def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptio
     own = columns["dense"] + columns["lexical"]
     columns["lateral"] = signals.lateral(view, own, options)
     columns["tree"] = signals.inherited(view, own, allowed, options)
+    if query.told is not None:
+        columns["fact"] = query.told.column(view.rows, options.fact)
     total: FloatArray = np.add.reduce(list(columns.values()))
     return [
         _turn(int(row), {name: float(column[row]) for name, column in columns.items()})
@@ -120,7 +127,7 @@ def _turn(row: int, parts: dict[str, float]) -> Hit:
 
 
 VIEWS = {
-    "fused": Ranker(fused, tree=True),
+    "fused": Ranker(fused, tree=True, facts=True),
     "dense": Ranker(dense),
     "lexical": Ranker(lexical),
     "time": Ranker(time, tree=True),

@@ -16,10 +16,11 @@ from hmem_core.factview import Facts
 from hmem_core.memory import Memory
 from hmem_core.methods import written
 from hmem_core.opening import open as open_memory
-from hmem_core.records import Segment
+from hmem_core.records import Event, Segment
+from hmem_core.retrieval.events import Events
 from hmem_core.retrieval.outline import Segments
 
-__all__ = ["AsyncFacts", "AsyncMemory", "AsyncSegments"]
+__all__ = ["AsyncEvents", "AsyncFacts", "AsyncMemory", "AsyncSegments"]
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -59,15 +60,9 @@ def _driven(
     method: Callable[Concatenate[S, P], T],
 ) -> Callable[Concatenate[_Awaited[S], P], Coroutine[Any, Any, T]]:
     """`method`, a program, as a coroutine; while it waits for a language model it takes up no thread."""
-    program, priority = written(method)
 
     async def call(self: _Awaited[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        home = self._home()
-        if (driver := home._object._driver) is None:
-            return await self._run(functools.partial(method, self._object, *args, **kwargs))
-        begun: Program[T] = program(self._object, *args, **kwargs)
-        with home._under_way():
-            return await driver.run_in(home._threads, begun, priority=priority)
+        return await self._home()._drive(self._object, method, *args, **kwargs)
 
     functools.update_wrapper(call, method)
     return call
@@ -95,6 +90,33 @@ class AsyncSegments(_Awaited[Segments]):
         steps = await self._run(lambda: self._object.walk(*args, **kwargs))
         while (segment := await self._run(lambda: next(steps, None))) is not None:
             yield segment
+
+
+class AsyncEvents(_Awaited[Events]):
+    """The methods of `Events`, awaited; ``all`` is for ``async for``. As `AsyncMemory.events`."""
+
+    def __init__(self, memory: AsyncMemory) -> None:
+        super().__init__(memory._object.events)
+        self._memory = memory
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await self._memory._run(call)
+
+    get = _awaited(Events.get)
+    of_turn = _awaited(Events.of_turn)
+
+    async def search(self, *args: Any, **kwargs: Any) -> list[Event]:
+        """As `Events.search`."""
+        return await self._memory._drive(self._object, Events.search, *args, **kwargs)
+
+    async def all(self, *args: Any, **kwargs: Any) -> AsyncIterator[Event]:
+        """As `Events.all`: the memory is that of the moment when the first event is asked for."""
+        steps = await self._run(lambda: self._object.all(*args, **kwargs))
+        while (event := await self._run(lambda: next(steps, None))) is not None:
+            yield event
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self.all()
 
 
 class AsyncFacts(_Awaited[Facts]):
@@ -149,6 +171,15 @@ class AsyncMemory(_Awaited[Memory]):
             raise Closed("this memory was closed; open it again to use it")
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
+    async def _drive(self, object: Any, method: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Run `method`, a program of `object`."""
+        if (driver := self._object._driver) is None:
+            return await self._run(functools.partial(method, object, *args, **kwargs))
+        program, priority = written(method)
+        begun: Program[T] = program(object, *args, **kwargs)
+        with self._under_way():
+            return await driver.run_in(self._threads, begun, priority=priority)
+
     def _home(self) -> AsyncMemory:
         return self
 
@@ -158,6 +189,7 @@ class AsyncMemory(_Awaited[Memory]):
     turns = _awaited(Memory.turns)
     search = _driven(Memory.search)
     context = _driven(Memory.context)
+    guided = _driven(Memory.guided)
     settle = _driven(Memory.settle)
     stats = _awaited(Memory.stats)
     checkpoint = _awaited(Memory.checkpoint)
@@ -167,6 +199,11 @@ class AsyncMemory(_Awaited[Memory]):
     def segments(self) -> AsyncSegments:
         """The segment tree over the turns, to walk and to read."""
         return AsyncSegments(self)
+
+    @property
+    def events(self) -> AsyncEvents:
+        """What the turns are about: events, to read and to search."""
+        return AsyncEvents(self)
 
     @property
     def facts(self) -> AsyncFacts:

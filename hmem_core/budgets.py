@@ -13,7 +13,7 @@ from typing import TypeVar
 from hmem_core.effects import Ask, Message, Program, Run, Single, together
 from hmem_core.errors import BudgetExceeded, InvalidInput
 from hmem_core.options import Budget, Prices
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["Bill", "Billed", "Meter", "estimate_tokens", "limited", "prompt_tokens"]
 

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hmem_core.effects import Embed, Program
+from hmem_core.columns.states import pack_states, words_of
+from hmem_core.columns.terms import Analyzer
+from hmem_core.effects import Embed, Embedded, Program
 from hmem_core.errors import InvalidInput, TurnNotFound
+from hmem_core.events import construction
 from hmem_core.factchanges import lost
 from hmem_core.journal.entries import (
     Entry,
+    EventDescribed,
     FactsRewritten,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
     TurnAdded,
     TurnsForgotten,
+    TurnsLinked,
     erase,
 )
 from hmem_core.messages import Draft
-from hmem_core.options import SegmentOptions
+from hmem_core.options import EventOptions, SegmentOptions
 from hmem_core.records import Added, Forgotten, Skipped, index_text
 from hmem_core.segments.construction import decide
 from hmem_core.settling import places
@@ -33,7 +39,16 @@ __all__ = ["forget_turns", "reembed", "write_turns"]
 
 FloatArray = npt.NDArray[np.float32]
 
-_REEMBED_BATCH = 256
+_BATCH = 256
+"""Texts embedded at once where many are, so that the states of few are held in full (some 13 MB)."""
+
+
+class _Made(NamedTuple):
+    """What an encoder made of one text, as the journal holds it."""
+
+    vector: bytes
+    states: bytes | None
+
 
 Place = tuple[int, int]
 """An entry of the journal; and of the names in it, the code of one, 0 for another entry's only vector."""
@@ -43,28 +58,60 @@ Place = tuple[int, int]
 
 
 def write_turns(
-    store: Store, drafts: Sequence[Draft], skipped: tuple[Skipped, ...], segments: SegmentOptions
+    store: Store,
+    drafts: Sequence[Draft],
+    skipped: tuple[Skipped, ...],
+    segments: SegmentOptions,
+    events: EventOptions,
+    states: bool,
 ) -> Program[Added]:
-    """Embed the drafts that are not known by their key, and append them in one piece."""
+    """Embed the drafts that are not known by their key, and append them in one piece.
+
+    Args:
+        states: keep the states of their tokens too.
+    """
     known = _known(store, drafts)
     fresh = [draft for draft in _distinct(drafts) if (draft.key, draft.part) not in known]
-    vectors: FloatArray | None = None
-    if fresh:
-        vectors = yield Embed(tuple(draft.index_text for draft in fresh))
-    packed = {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(fresh) if vectors is not None}
+    packed = yield from _embed(store, fresh, states)
     judged = yield from places(store, fresh, segments)
     while True:
-        outcome = _append(store, drafts, packed, skipped, segments, fresh, judged)
+        outcome = _append(store, drafts, packed, skipped, segments, events, fresh, judged)
         if isinstance(outcome, Added):
             return outcome
         # Another process has forgotten a turn that was known, or has added turns: what is missing is
         # embedded, and the places, which rest on the turns before, are judged anew.
         missing = [draft for draft in outcome if id(draft) not in packed]
         if missing:
-            vectors = yield Embed(tuple(draft.index_text for draft in missing))
-            packed |= {id(draft): pack_vector(vectors[row]) for row, draft in enumerate(missing)}
+            packed |= yield from _embed(store, missing, states)
         fresh = outcome
         judged = yield from places(store, fresh, segments)
+
+
+def _embed(store: Store, drafts: Sequence[Draft], states: bool) -> Program[dict[int, _Made]]:
+    """What the encoder makes of each draft, by its `id`."""
+    packed: dict[int, _Made] = {}
+    size = _BATCH if states else max(len(drafts), 1)
+    with store.reading() as state:
+        analyzer = state.analyzer
+    for start in range(0, len(drafts), size):
+        batch = drafts[start : start + size]
+        reply: FloatArray | Embedded = yield Embed(tuple(draft.index_text for draft in batch), states)
+        packed |= zip(map(id, batch), _pack(reply, analyzer), strict=True)
+    return packed
+
+
+def _pack(reply: FloatArray | Embedded, analyzer: Analyzer) -> Iterator[_Made]:
+    """The reply to an `Embed`, text by text."""
+    if not isinstance(reply, Embedded):
+        reply = Embedded(reply, None)
+    words = words_of(reply.vectors.shape[1])
+    for row, vector in enumerate(reply.vectors):
+        packed = None
+        if reply.states is not None:
+            vectors, tokens = reply.states[row]
+            content = np.fromiter(map(analyzer.says, tokens), np.bool_, len(tokens))
+            packed = pack_states(vectors, words, content)
+        yield _Made(pack_vector(vector), packed)
 
 
 def _distinct(drafts: Sequence[Draft]) -> Iterator[Draft]:
@@ -89,9 +136,10 @@ def _known(store: Store, drafts: Sequence[Draft]) -> set[tuple[str | None, int]]
 def _append(
     store: Store,
     drafts: Sequence[Draft],
-    packed: dict[int, bytes],
+    packed: dict[int, _Made],
     skipped: tuple[Skipped, ...],
     segments: SegmentOptions,
+    events: EventOptions,
     fresh: Sequence[Draft],
     judged: tuple[int, list[int]] | None,
 ) -> Added | list[Draft]:
@@ -134,27 +182,31 @@ def _append(
         unready = not (embedded and placed)
         if unready or not chosen:
             return Plan([])
-        vectors = np.stack([unpack_vector(packed[id(draft)]) for draft in chosen])
+        vectors = np.stack([unpack_vector(packed[id(draft)].vector) for draft in chosen])
         heights = decide(state, vectors, segments, [] if judged is None else judged[1]).heights
-        return Plan(
-            [
-                TurnAdded(
-                    recorded=now,
-                    id=turn,
-                    at=now if draft.at is None else draft.at,
-                    text=draft.text,
-                    role=names.role(draft.role),
-                    speaker=None if draft.speaker is None else names.speaker(draft.speaker),
-                    session=None if draft.session is None else names.session(draft.session),
-                    key=draft.key,
-                    part=draft.part,
-                    metadata=draft.metadata,
-                    vector=packed[id(draft)],
-                    height=int(height),
-                )
-                for turn, draft, height in zip(new, chosen, heights, strict=True)
-            ]
-        )
+        entries: list[Entry] = [
+            TurnAdded(
+                recorded=now,
+                id=turn,
+                at=now if draft.at is None else draft.at,
+                text=draft.text,
+                role=names.role(draft.role),
+                speaker=None if draft.speaker is None else names.speaker(draft.speaker),
+                session=None if draft.session is None else names.session(draft.session),
+                key=draft.key,
+                part=draft.part,
+                metadata=draft.metadata,
+                vector=packed[id(draft)].vector,
+                states=packed[id(draft)].states,
+                height=int(height),
+            )
+            for turn, draft, height in zip(new, chosen, heights, strict=True)
+        ]
+        if events.affiliation == "cosine":
+            coming = [construction.Coming(draft.session, draft.index_text) for draft in chosen]
+            links = construction.decide(state, coming, vectors, events).links
+            entries.append(TurnsLinked(recorded=now, links=links))
+        return Plan(entries)
 
     seq = store.commit(plan)
     if unready:
@@ -192,11 +244,12 @@ def forget_turns(
         if not chosen:
             return Plan([])
         forgotten = frozenset(chosen)
-        notes = state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)]
         facts, changes = lost(state, store, chosen, (), cap)
-        turns = [int(state.turns.narrow["seq"][row]) for row in chosen]
-        seqs = sorted({*turns, *notes.tolist(), *facts.seqs})
-        rewrite = {seq: erase(entry, forgotten, facts) for seq, entry in store.journal.fetch(seqs)}
+        seqs = {int(state.turns.narrow["seq"][row]) for row in chosen} | {*facts.seqs}
+        seqs |= set(state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)].tolist())
+        for notes in state.events.notes.values():
+            seqs |= set(notes.narrow["seq"].view()[notes.resting_on(chosen)].tolist())
+        rewrite = {seq: erase(entry, forgotten, facts) for seq, entry in store.journal.fetch(sorted(seqs))}
         return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen), changes=changes)], rewrite)
 
     seq = store.commit(plan)
@@ -246,13 +299,14 @@ def _chosen(
 # -- changing the encoder ----------------------------------------------------------------------------
 
 
-def reembed(store: Store, embed: Callable[[Sequence[str]], FloatArray]) -> None:
-    """Make every vector anew with the store's encoder, if another made them.
+def reembed(store: Store, embed: Callable[[Sequence[str]], FloatArray | Embedded]) -> None:
+    """Make every vector anew with the store's encoder, if another made them, and the states of tokens if
+    `embed` gives them.
 
     The entries are rewritten in place, so that vectors do not pile up. What other processes add meanwhile is
     embedded before the change is made.
     """
-    made: dict[Place, bytes] = {}
+    made: dict[Place, _Made] = {}
 
     def plan(state: State) -> Plan:
         places = [place for place, _ in _embedded(state)]
@@ -265,9 +319,9 @@ def reembed(store: Store, embed: Callable[[Sequence[str]], FloatArray]) -> None:
             if state.encoder == store.encoder:
                 return
             texts = {place: text for place, text in _embedded(state) if place not in made}
-        for batch in _batches(list(texts), _REEMBED_BATCH):
-            vectors = embed([texts[place] for place in batch])
-            made.update({place: pack_vector(vector) for place, vector in zip(batch, vectors, strict=True)})
+            analyzer = state.analyzer
+        for batch in _batches(list(texts), _BATCH):
+            made |= zip(batch, _pack(embed([texts[place] for place in batch]), analyzer), strict=True)
         store.commit(plan)
 
 
@@ -280,9 +334,11 @@ def _embedded(state: State) -> Iterator[tuple[Place, str]]:
     for row, seq in enumerate(state.annotations.narrow["seq"].view().tolist()):
         if seq:
             yield (seq, 0), state.annotations.text[row]
+    for seq, text in state.events.embedded():
+        yield (seq, 0), text
     for code in range(len(state.facts.names)):
-        if (text := state.facts.names[code]) is not None:
-            yield (int(state.facts.names.narrow["seq"][code]), code), text
+        if (name := state.facts.names[code]) is not None:
+            yield (int(state.facts.names.narrow["seq"][code]), code), name
 
 
 def _batches(items: list[Place], size: int) -> Iterator[list[Place]]:
@@ -290,17 +346,19 @@ def _batches(items: list[Place], size: int) -> Iterator[list[Place]]:
         yield items[start : start + size]
 
 
-def _reembedded(store: Store, places: list[Place], made: dict[Place, bytes]) -> Plan:
+def _reembedded(store: Store, places: list[Place], made: dict[Place, _Made]) -> Plan:
     created = store.journal.fetch([1])[0].entry
     assert isinstance(created, MemoryCreated)
     rewrite: dict[int, Entry] = {1: msgspec.structs.replace(created, encoder=store.encoder)}
     for seq, entry in store.journal.fetch(sorted({seq for seq, _ in places})):
         if isinstance(entry, FactsRewritten):
             names = tuple(
-                msgspec.structs.replace(name, vector=made.get((seq, name.code), b"")) for name in entry.names
+                msgspec.structs.replace(name, vector=made[place].vector if place in made else b"")
+                for name, place in ((name, (seq, name.code)) for name in entry.names)
             )
             rewrite[seq] = msgspec.structs.replace(entry, names=names)
         else:
-            assert isinstance(entry, (TurnAdded, SegmentAnnotated))
-            rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq, 0])
+            assert isinstance(entry, (TurnAdded, SegmentAnnotated, EventDescribed))
+            states = {"states": made[seq, 0].states} if isinstance(entry, TurnAdded) else {}
+            rewrite[seq] = msgspec.structs.replace(entry, vector=made[seq, 0].vector, **states)
     return Plan([Reembedded(recorded=store.clock(), encoder=store.encoder)], rewrite)

@@ -19,19 +19,23 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 __all__ = [
     "Ask",
     "Effect",
     "Embed",
+    "Embedded",
     "Message",
     "Priority",
     "Program",
     "Run",
     "Single",
+    "States",
     "Together",
     "drive",
     "gather",
@@ -49,9 +53,30 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Embed(msgspec.Struct, frozen=True):
-    """Turn `texts` into vectors. Reply: float32 array of shape (len(texts), dimension), unit rows."""
+    """Turn `texts` into vectors. Reply: float32 array of shape (len(texts), dimension), unit rows; or, if
+    `states`, an `Embedded`."""
 
     texts: tuple[str, ...]
+    states: bool = False
+    """Whether the states of the texts' tokens are wanted too."""
+
+
+class States(NamedTuple):
+    """What a model made of the tokens of one text."""
+
+    vectors: npt.NDArray[np.float32]
+    """Shape (tokens, width), rows of length 1."""
+    tokens: tuple[str, ...]
+    """The text of each token."""
+
+
+class Embedded(NamedTuple):
+    """The vectors of texts, and the states of their tokens from the same run of the model."""
+
+    vectors: npt.NDArray[np.float32]
+    """Shape (texts, dimension), unit rows."""
+    states: tuple[States, ...] | None
+    """One a text; None if the encoder has no states."""
 
 
 class Ask(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@
     ├── InvalidInput (ValueError)      an argument is wrong; the message names value, limit and remedy
     ├── NotFound (LookupError)         nothing of that name here
     │   ├── MemoryNotFound             no memory lies at that path
+    │   ├── EventNotFound              no event has that number
     │   ├── SegmentNotFound            no node of the segment tree has that number
     │   ├── RewriteNotFound            no rewrite of the fact graph has that number
     │   ├── TurnNotFound               that turn was never stored
@@ -37,6 +38,7 @@ __all__ = [
     "EncoderError",
     "EncoderMismatch",
     "EncoderMissing",
+    "EventNotFound",
     "HmemError",
     "InvalidInput",
     "LLMError",
@@ -70,6 +72,10 @@ class NotFound(HmemError, LookupError):
 
 class MemoryNotFound(NotFound):
     """No memory lies at the path that was given."""
+
+
+class EventNotFound(NotFound):
+    """No event has that number, or all its turns were forgotten."""
 
 
 class SegmentNotFound(NotFound):

@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
 import numpy as np
 
 from hmem_core import messages, settling, times
 from hmem_core.changes import forget_turns, reembed, write_turns
-from hmem_core.effects import Ask, Priority, Program, Single, drive
-from hmem_core.embedding.base import Encoder
+from hmem_core.effects import Ask, Embed, Priority, Program, Single, drive
+from hmem_core.embedding.base import Encoder, embed_states
 from hmem_core.errors import (
     InvalidInput,
     LLMMissing,
@@ -24,15 +24,19 @@ from hmem_core.errors import (
 from hmem_core.factview import Facts
 from hmem_core.messages import Message
 from hmem_core.methods import program
-from hmem_core.options import FactOptions, ReadingOptions, SegmentOptions
-from hmem_core.records import Added, Context, Evidence, Forgotten, Stats, Turn, Verified
+from hmem_core.options import EventOptions, FactOptions, GuidedOptions, ReadingOptions, SegmentOptions
+from hmem_core.records import Added, Context, Evidence, Forgotten, Guided, Turn
+from hmem_core.reports import Stats, Verified
 from hmem_core.retrieval import context as packing
-from hmem_core.retrieval import filters, reading
+from hmem_core.retrieval import filters, guiding, reading
+from hmem_core.retrieval.events import Events
 from hmem_core.retrieval.factsearch import FactReader
 from hmem_core.retrieval.filters import Where
 from hmem_core.retrieval.outline import Segments
 from hmem_core.retrieval.search import Request, check, search
 from hmem_core.retrieval.tokens import estimate_tokens
+from hmem_core.retrieval.views import Ranker
+from hmem_core.state import View
 from hmem_core.store import Store
 from hmem_core.times import TimeLike
 
@@ -59,17 +63,22 @@ class Memory:
         encoder: Encoder,
         tz: Any,
         segments: SegmentOptions,
+        events: EventOptions,
         reading: ReadingOptions,
         driver: ThreadDriver | None,
         facts: FactOptions,
+        late_interaction: bool = True,
     ) -> None:
         self._store = store
         self._encoder = encoder
         self._tz = tz
         self._segment_options = segments
+        self._event_options = events
         self._reading_options = reading
         self._segments = Segments(lambda: store.view(tree=True))
+        self._events = Events(lambda: store.view(events=True), self._run, tz, reading)
         self._driver = driver
+        self._late = late_interaction
         self._fact_options = facts
         self._facts = Facts(store, tz, facts, self._run, self._forgot)
 
@@ -81,6 +90,8 @@ class Memory:
     def _answer(self, effect: Single) -> Any:
         if isinstance(effect, Ask):
             raise LLMMissing(f"{effect.purpose} needs a language model; open the memory with llm=LLM(...)")
+        if effect.states:
+            return embed_states(self._encoder, effect.texts)
         return self._encoder.embed(effect.texts)
 
     # -- writing -------------------------------------------------------------------------------------
@@ -99,6 +110,13 @@ class Memory:
         system: bool = False,
     ) -> Program[Added]:
         """Remember one message or several, all or none.
+
+        With a language model the call also waits for it: for one reply a turn where the model says where
+        turns belong, one after the other, and for one round of the summaries that are due, side by side. They
+        are eight at most or as many as there are new turns, and 64 in any case; the rest stays due. When
+        they are waited for, the turns are stored already. Where an agent must not wait, open the memory with
+        ``SegmentOptions(summarise_when="settle")`` and call `settle` when there is time; no `add` asks
+        the model then.
 
         Args:
             content: text, an OpenAI-style message (tool calls and multi-part content included), a `Turn`, or
@@ -127,12 +145,13 @@ class Memory:
             role=role, speaker=speaker, session=session, at=at, key=key, metadata=metadata, system=system
         )
         drafts, skipped = messages.read_messages(content, defaults, self._tz)
-        options = self._segment_options
+        options, events = self._segment_options, self._event_options
         if self._driver is None:  # nothing asks a model that is not there
             options = msgspec.structs.replace(options, compatibility="cosine")
-        added = yield from write_turns(self._store, drafts, tuple(skipped), options)
+            events = msgspec.structs.replace(events, affiliation="cosine")
+        added = yield from write_turns(self._store, drafts, tuple(skipped), options, events, self._late)
         if self._driver is not None and added.new:
-            yield from settling.catch_up(self._store, options)
+            yield from settling.catch_up(self._store, options, events, len(added.new))
         return added
 
     def forget(
@@ -174,7 +193,7 @@ class Memory:
             self._driver.forget()
 
     def _reembed(self) -> None:
-        reembed(self._store, self._encoder.embed)
+        reembed(self._store, lambda texts: self._answer(Embed(tuple(texts), states=self._late)))
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -226,7 +245,7 @@ class Memory:
     def search(
         self,
         query: str,
-        k: int = 8,
+        k: int | Literal["auto"] = 8,
         *,
         view: str = "fused",
         between: Between | None = None,
@@ -234,29 +253,33 @@ class Memory:
         as_of: int | TimeLike | None = None,
         explain: bool = False,
         reading: ReadingOptions | None = None,
+        guided: bool | GuidedOptions = False,
     ) -> Program[list[Evidence]]:
         """The turns most worth reading for `query`, best first; an empty list if none passes the filters.
 
         Args:
             query: a question or statement, of any length.
-            k: how many turns at most.
+            k: how many turns at most; ``"auto"``: those that stand out from the rest, 16 at most
+                (`ReadingOptions.enough`).
             view: how turns are ranked: ``"fused"``, all signals together; ``"dense"``, the cosine of
                 embeddings alone; ``"lexical"``, BM25 alone; ``"time"``, the segment tree alone, whose
-                evidence may be segments of several turns. ``"facts"`` finds facts instead (see `facts`):
-                those that hold, with their contradictions, and the past where the query asks for it; then `k`
-                counts facts, `between` is about when they are true, and `where` about the turns that tell
-                them.
+                evidence may be segments of several turns; ``"events"``, embeddings and words, and the events
+                of the turns. ``"facts"`` finds facts instead, with what contradicts them, and the past if it
+                is asked for; `k` counts them, `between` is about when they hold, `where` about their sources.
             between: only turns whose own time lies in [start, end); None leaves a side open; an end
                 given as a bare date includes that day.
             where: only turns with these values in ``session``, ``speaker``, ``role``, ``key`` or a metadata
                 field; a list means any of its values, a dict holds operators such as ``{"$gte": 3}``.
             as_of: only what the memory knew at that sequence number (int) or time. Forgotten turns stay gone.
-            explain: fill `Evidence.signals`.
+            explain: fill `Evidence.signals`, and in a guided search `Evidence.stages`.
             reading: how scores come about, instead of what the memory was opened with.
+            guided: let the language model choose among what is found, and look into events for more; see
+                `guided`. It may return fewer than `k`.
 
         Raises:
             InvalidInput: an empty query, or an argument without meaning.
             EncoderError: the encoder failed.
+            LLMMissing: `guided`, and the memory has no language model.
         """
         request = Request(
             query=query,
@@ -268,14 +291,72 @@ class Memory:
             explain=explain,
             reading=reading,
         )
-        return (yield from self._search(request))
+        return (yield from self._search(request, guided))
 
-    def _search(self, request: Request) -> Program[list[Evidence]]:
+    @program(Priority.SEARCH)
+    def guided(
+        self,
+        query: str,
+        k: int | Literal["auto"] = 8,
+        *,
+        options: GuidedOptions | None = None,
+        view: str = "fused",
+        between: Between | None = None,
+        where: Where | None = None,
+        as_of: int | TimeLike | None = None,
+        explain: bool = False,
+        reading: ReadingOptions | None = None,
+    ) -> Program[Guided]:
+        """What ``search(query, guided=True)`` returns, with an account of how (HiGMem, arXiv 2604.18349).
+
+        The best turns and the best events are found as in any search. The language model is asked which turns
+        of these events are worth reading, all at once, and then which of all these candidates help. What it
+        keeps is returned, best first; if it keeps nothing, the best turns.
+
+        Filters apply before everything: the model is shown nothing that they exclude. A question that fails
+        is passed over, with a warning to the logger ``hmem.llm``; if the model is down, the result is that of
+        a search without it.
+
+        Args:
+            options: how much is asked.
+            view: how turns are ranked; any but ``"time"``.
+            query, k, between, where, as_of, explain, reading: as in `search`.
+
+        Raises:
+            As `search`.
+        """
+        request = Request(
+            query=query,
+            k=k,
+            view=view,
+            between=between,
+            where=where,
+            as_of=as_of,
+            explain=explain,
+            reading=reading,
+        )
+        return (yield from self._guided(request, options or GuidedOptions()))
+
+    def _search(self, request: Request, guided: bool | GuidedOptions) -> Program[list[Evidence]]:
+        if guided is not False:
+            chosen = GuidedOptions() if guided is True else guided
+            return list((yield from self._guided(request, chosen)).evidence)
         check(request)
         self._store.check_open()
-        facts = FactReader(self._store.reading, self._fact_options, self._store.clock)
-        read = lambda tree: self._store.view(tree=tree)  # noqa: E731
-        return search(request, read, facts, self._tz, self._reading_options)
+        reader = FactReader(self._store.reading, self._fact_options, self._store.clock)
+        return (yield from search(request, self._read, reader, self._tz, self._reading_options, self._late))
+
+    def _guided(self, request: Request, options: GuidedOptions) -> Program[Guided]:
+        if not isinstance(options, GuidedOptions):
+            raise InvalidInput(f"guided={options!r}: give True, False or GuidedOptions")
+        guiding.check_guided(request)
+        self._store.check_open()
+        if self._driver is None:
+            raise LLMMissing("guided search asks a language model; open the memory with llm=LLM(...)")
+        return guiding.search(request, self._read, self._tz, self._reading_options, options, self._late)
+
+    def _read(self, ranker: Ranker) -> View:
+        return self._store.view(tree=ranker.tree, events=ranker.events)
 
     @program(Priority.SEARCH)
     def context(
@@ -288,13 +369,16 @@ class Memory:
         between: Between | None = None,
         where: Where | None = None,
         as_of: int | TimeLike | None = None,
+        guided: bool | GuidedOptions = False,
     ) -> Program[Context]:
         """Evidence for `query`, packed for a prompt: chronological, dated, with ids, within a budget.
+
+        Beside it come turns that make others understandable, such as the question that one answers.
 
         Args:
             max_tokens: ``count(context.text)`` never exceeds it.
             count: counts tokens; the default estimates, leaning high, for any model.
-            view, between, where, as_of: as in `search`.
+            view, between, where, as_of, guided: as in `search`.
 
         Raises:
             As `search`.
@@ -309,13 +393,20 @@ class Memory:
             where=where,
             as_of=as_of,
         )
-        found = yield from self._search(request)
-        return packing.pack(found, max_tokens, count, self._tz)
+        found = yield from self._search(request, guided)
+        now = self._store.view()
+        allowed = filters.mask(now, self._tz, between=between, where=where, as_of=as_of)
+        return packing.pack(found, max_tokens, count, self._tz, reading.lead_ins(now, found, allowed))
 
     @property
     def segments(self) -> Segments:
         """The segment tree over the turns, to walk and to read."""
         return self._segments
+
+    @property
+    def events(self) -> Events:
+        """What the turns are about: events, to read and to search."""
+        return self._events
 
     @property
     def facts(self) -> Facts:
@@ -344,20 +435,25 @@ class Memory:
             memory_bytes=held,
             mapped_bytes=mapped,
             llm=None if self._driver is None else self._driver.ledger.snapshot(),
-            waiting=0 if self._driver is None else settling.waiting(self._store, self._segment_options),
+            waiting=(
+                0
+                if self._driver is None
+                else settling.waiting(self._store, self._segment_options, self._event_options)
+            ),
         )
 
     @program(Priority.BACKGROUND)
     def settle(self) -> Program[int]:
-        """Let the language model summarise every segment whose summary is due, as after a time when it was
-        down. `add` does a part of this by itself.
+        """Let the language model do all that is due, as after a time when it was down: summarise segments,
+        analyse turns, link them to events, describe events. `add` does a part of this by itself, but a few
+        turns may wait for more, so that they can share a question.
 
-        Returns how many segments were summarised; `stats` says how many wait.
+        Returns how many pieces of work were done; `stats` says how many wait.
 
         Raises:
             LLMError: there is no model, or it failed; what it had done by then is kept.
         """
-        return (yield from settling.settle(self._store, self._segment_options))
+        return (yield from settling.settle(self._store, self._segment_options, self._event_options))
 
     # -- keeping -------------------------------------------------------------------------------------
 

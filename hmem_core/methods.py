@@ -8,16 +8,23 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from hmem_core.effects import Priority, Program
 
-__all__ = ["Written", "program", "written"]
+__all__ = ["Run", "Written", "program", "written"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class Run(Protocol):
+    """Runs a program to its end and returns its result."""
+
+    def __call__(self, program: Program[T], priority: Priority) -> T: ...
+
+
 class Runner(Protocol):
     """An object with such methods."""
 
-    def _run(self, program: Program[T], priority: Priority) -> T: ...
+    @property
+    def _run(self) -> Run: ...
 
 
 R = TypeVar("R", bound=Runner)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hmem_core import times
 from hmem_core.embedding import registry
-from hmem_core.embedding.base import Encoder
+from hmem_core.embedding.base import Encoder, states_of
 from hmem_core.errors import (
     Damaged,
     InvalidInput,
@@ -21,8 +21,8 @@ from hmem_core.journal.base import Journal
 from hmem_core.journal.sqlite import SqliteJournal
 from hmem_core.journal.volatile import VolatileJournal
 from hmem_core.memory import Memory
-from hmem_core.options import LLM, FactOptions, ReadingOptions, SegmentOptions
-from hmem_core.records import Verified
+from hmem_core.options import LLM, EventOptions, FactOptions, ReadingOptions, SegmentOptions
+from hmem_core.reports import Verified
 from hmem_core.store import Store, checkpoints_of, system_clock
 from hmem_core.store import verify as verify_files
 
@@ -44,8 +44,10 @@ def open(
     tz: str | Any = "UTC",
     create: bool = True,
     reembed: bool = False,
+    late_interaction: bool = True,
     language: str | None = None,
     segments: SegmentOptions = SegmentOptions(),
+    events: EventOptions = EventOptions(),
     reading: ReadingOptions = ReadingOptions(),
     facts: FactOptions = FactOptions(),
     llm: LLM | None = None,
@@ -59,9 +61,12 @@ def open(
             a list of texts to an array; or an `Encoder`. A memory stays with the encoder that wrote it.
         tz: the time zone (IANA name or tzinfo) in which naive times are read and contexts are dated.
         create: False raises `MemoryNotFound` where no memory is.
+        late_interaction: keep with each turn added a narrow form of the states of its tokens (some 0.7 kB),
+            and let searches compare them with the query's. An encoder that gives no states keeps none.
         language: how words in Latin script are stemmed for the lexical channel (a Snowball language, default
             English); chosen when the memory is created. Other scripts bring their own.
         segments: how turns find their place in the segment tree.
+        events: how turns are put together to events.
         reading: how searches weigh what they find.
         facts: how the fact graph is rewritten.
         llm: a language model; with None, nothing ever calls one.
@@ -83,7 +88,7 @@ def open(
     try:
         store = Store(journal, directory, made.identity, language=language, reembed=reembed, clock=clock)
         driver = None if llm is None else _driver_of(made, llm)
-        memory = Memory(store, made, zone, segments, reading, driver, facts)
+        memory = Memory(store, made, zone, segments, events, reading, driver, facts, late_interaction)
         if reembed:
             memory._reembed()
             store.reembedded()
@@ -154,4 +159,4 @@ def _driver_of(encoder: Encoder, llm: LLM) -> ThreadDriver:
     """What runs the programs of a memory with a language model. Loaded late, as few memories have one."""
     from hmem_core.llm.threads import ThreadDriver
 
-    return ThreadDriver(encoder.embed, llm)
+    return ThreadDriver(encoder.embed, llm, embed_states=states_of(encoder))

@@ -11,9 +11,18 @@ import msgspec
 
 from hmem_core.errors import InvalidInput
 
-__all__ = ["LLM", "Budget", "FactOptions", "Prices", "ReadingOptions", "SegmentOptions"]
+__all__ = [
+    "LLM",
+    "Budget",
+    "EventOptions",
+    "FactOptions",
+    "GuidedOptions",
+    "Prices",
+    "ReadingOptions",
+    "SegmentOptions",
+]
 
-Policy = Literal["none", "top-down", "bottom-up"]
+Policy = Literal["none", "top-down", "bottom-up", "auto"]
 
 
 def _check(condition: bool, name: str, value: object, limit: str) -> None:
@@ -43,6 +52,8 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
     each segment or one for all. If the model fails, cosines decide."""
     summarise: bool = True
     """With a language model: let it summarise segments."""
+    summarise_when: Literal["add", "settle"] = "add"
+    """Whether `add` waits for the summaries that it makes due, or leaves them all to `settle`."""
     summarise_from: int = 4
     """Segments of fewer turns get no summary."""
     summary_words: int = 80
@@ -54,6 +65,8 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
             _check(isinstance(value, (int, float)) and abs(value) < 1e6, name, value, "a number")
         modes = ("cosine", "pointwise", "batch")
         _check(self.compatibility in modes, "compatibility", self.compatibility, f"one of {', '.join(modes)}")
+        when = self.summarise_when
+        _check(when in ("add", "settle"), "summarise_when", when, "'add' or 'settle'")
         for name in ("summarise_from", "summary_words"):
             value = getattr(self, name)
             _check(isinstance(value, int) and value >= 2, name, value, "a whole number from 2")
@@ -68,6 +81,125 @@ class SegmentOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check(falling, "tau", self.tau, "thresholds must not increase with height")
 
 
+class EventOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How turns are put together to events, and how these are described (HiGMem, arXiv 2604.18349).
+
+    They may differ from one opening of a memory to the next: what was decided is in the journal.
+    """
+
+    affiliation: Literal["cosine", "model"] = "model"
+    """Who says which events a turn belongs to. Without a language model, cosines do."""
+    tau: Literal["auto"] | float = "auto"
+    """Least cosine of a turn's context with an event for the turn to belong to it. ``"auto"`` follows the
+    conversation: m + spread · σ, clipped to [low, high], with m and σ the running mean and deviation of
+    cosines between successive turns (ours). Cosines with contexts, of several turns each, are greater."""
+    spread: float = 1.75
+    low: float = 0.3
+    high: float = 0.95
+    continuity: float = 0.15
+    """Added to the cosine with an event of the turn before in the session (ours)."""
+    recent: int = 128
+    """A turn is compared with so many events, those that got turns last, … (ours)"""
+    recalled: int = 16
+    """… and with those of so many turns at most, the latest that have its rarest terms."""
+    describe: bool = True
+    """With a language model: let it analyse turns and describe events."""
+    window: int = 5
+    """Previous turns that a model is shown as context of a turn (paper: 5)."""
+    candidates: int = 10
+    """Events that a model is offered for a turn, beside the last updated one (paper: 10)."""
+    refresh_below: int = 10
+    """An event of fewer turns is described anew with each turn; others gain in their timeline alone
+    (paper: 10)."""
+    faithful: bool = False
+    """Ask as the paper does: about each turn once what it speaks of and once where it belongs, and then once
+    for each of its events. Else several turns share a question, and none is asked about where they belong if
+    the nearest event of each is unambiguous (ours)."""
+    batch: int = 16
+    """Turns that share a question, at most. Fewer wait until there are so many, or for `settle`. A slow model
+    needs a smaller one, or more time (`LLM.timeout`): its reply takes some 80 tokens a turn."""
+    sure: float = 0.7
+    """Unambiguous: the cosine of the turn's context with the nearest event reaches this, …"""
+    margin: float = 0.2
+    """… and is ahead of that with the second by so much; …"""
+    far: float = 0.2
+    """… or it is below this for all events, and the turn begins a new one."""
+
+    def __post_init__(self) -> None:
+        modes = ("cosine", "model")
+        _check(self.affiliation in modes, "affiliation", self.affiliation, f"one of {', '.join(modes)}")
+        number = isinstance(self.tau, (int, float)) and -1 <= self.tau <= 2
+        _check(self.tau == "auto" or number, "tau", self.tau, "'auto' or a cosine")
+        for name in ("spread", "low", "high", "continuity"):
+            value = getattr(self, name)
+            _check(isinstance(value, (int, float)) and abs(value) < 1e6, name, value, "a number")
+        _check(self.continuity >= 0, "continuity", self.continuity, "a number from 0")
+        for name in ("sure", "margin", "far"):
+            value = getattr(self, name)
+            _check(isinstance(value, (int, float)) and -1 <= value <= 2, name, value, "from -1 to 2")
+        _check(self.batch <= 32, "batch", self.batch, "32 turns at most")
+        _check(self.low <= self.high, "low", self.low, f"not above high={self.high!r}")
+        limits = {"recent": 1, "recalled": 0, "window": 0, "candidates": 1, "refresh_below": 0, "batch": 1}
+        for name, least in limits.items():
+            value = getattr(self, name)
+            fine = isinstance(value, int) and not isinstance(value, bool) and least <= value <= 4096
+            _check(fine, name, value, f"a whole number from {least} to 4096")
+
+
+class GuidedOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a language model guides a search (HiGMem, arXiv 2604.18349).
+
+    Numbers are the paper's where it has them. Where the defaults leave the paper, they ask less (ours);
+    `faithful` asks as the paper does.
+    """
+
+    query: Literal["question", "keywords", "both"] = "question"
+    """What is searched for: the question itself, which costs no call and no wait; keywords of it by the model
+    (paper); or both."""
+    semantic_turns: int = 10
+    """Turns taken as the view ranks them (paper: 10)."""
+    semantic_events: int = 10
+    """Events looked into (paper: 10)."""
+    events: bool = True
+    """Look into events at all."""
+    prediction: bool = True
+    """Let the model say which turns of the events are worth reading; else all of them are."""
+    filter: bool = True
+    """Let the model say which candidates to keep; else all are kept."""
+    chunk: int = 10
+    """Candidates that one question judges (paper: 10)."""
+    shown: int = 24
+    """Turns that are shown of an event at most, the nearest to the query. The paper shows all, so that its
+    prompts grow with the memory."""
+    together: int = 48
+    """Events share a question as long as they show no more turns than this together; 1: never (paper)."""
+    ask_known: bool = False
+    """Ask also about an event all of whose turns are candidates already (paper). It could add nothing."""
+    candidates: int = 60
+    """Candidates at most; beyond it, turns that were predicted are left out by their score."""
+    predicted: float = 2.0
+    """What a turn that the model named in an event gains in the order of hits, in standard deviations of the
+    candidates' scores (ours)."""
+
+    def __post_init__(self) -> None:
+        queries = ("question", "keywords", "both")
+        _check(self.query in queries, "query", self.query, f"one of {', '.join(queries)}")
+        limits = {"semantic_turns": 1, "semantic_events": 0, "chunk": 1, "shown": 1, "together": 1}
+        for name, least in (limits | {"candidates": 1}).items():
+            value = getattr(self, name)
+            most = 128 if name in ("shown", "together", "chunk") else 4096
+            fine = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+            _check(fine, name, value, f"a whole number from {least} to {most}")
+        gain = isinstance(self.predicted, (int, float)) and 0 <= self.predicted < 1e6
+        _check(gain, "predicted", self.predicted, "a number from 0")
+
+    @classmethod
+    def faithful(cls) -> GuidedOptions:
+        """One question for the keywords, one for each event, one for each ten candidates. The paper ranks by
+        cosines alone, so use it with ``view="dense"``."""
+        return cls(query="keywords", shown=128, together=1, ask_known=True, candidates=4096, predicted=0.0)
+
+
 class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How scores come about. Given to `hmem.open` for all searches, or to one search.
 
@@ -78,14 +210,24 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight of the embeddings' cosines, standardised over the turns that the filters allow."""
     lexical: float = 1.0
     """Weight of BM25, standardised likewise."""
+    late: float = 0.6
+    """Share of late interaction in what a turn scores by itself; the others have the rest. It has none in a
+    memory without token states (ours; see `retrieval.late`)."""
+    candidates: int = 256
+    """Turns, at least, that late interaction looks at: the best by the other signals."""
     k1: float = 0.9
     """BM25: how soon repetition stops to count."""
     b: float = 0.4
     """BM25: how much the length of a turn counts."""
-    lateral: tuple[float, ...] = (0.5, 0.25)
+    lateral: tuple[float, ...] = (0.4, 0.2)
     """What a turn lends the turns 1, 2, … before and after it in its session (ours)."""
+    answer: float = 0.3
+    """Of a question's score, what the next turn of its session gets beside that (ours)."""
+    session: float = 0.3
+    """Of the best score in a session, what each of its turns gets (ours)."""
     policy: Policy = "top-down"
-    """Which way relevance moves through the segment tree."""
+    """Which way relevance moves through the segment tree. ``"auto"``: down, if the best turns of a query lie
+    together, else not at all (ours; see `segments.policy`)."""
     decay: float = 0.5
     """α: what is left of relevance after each hop."""
     horizon: int = 2
@@ -102,18 +244,52 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     past: bool | None = None
     """Whether a search for facts shows those that hold no longer, too; None: where the query asks for what
     was before, or has changed."""
+    diversity: float = 0.5
+    """Fused: what a turn's likeness (cosine) to one that is shown already costs it when turns are selected.
+    They are shown in the order of their scores."""
+    fold: bool = True
+    """Fused: show a turn once, if its speaker said the same words in several; see `Evidence.repeats`."""
+    enough: float = 0.4
+    """``k="auto"``: turns are shown whose score rises above the 32nd best by at least this share of what the
+    best one's does; 16 at most (ours)."""
+    event: float = 0.25
+    """In fused searches: what a turn gains for each unit of the score of the best of its events (HiGMem's
+    events as anchors; the score is ours): the logarithm of the mean odds of the event's turns, and the two
+    below."""
+    centroid: float = 0.5
+    """Of an event's score: the cosine of the query with the event's centroid, or with its description by a
+    model if that is greater, standardised over events."""
+    coverage: float = 0.5
+    """Of an event's score: how much of the query's words, by idf, any of its turns has, standardised."""
 
     def __post_init__(self) -> None:
-        policies = ("none", "top-down", "bottom-up")
+        policies = ("none", "top-down", "bottom-up", "auto")
         _check(self.policy in policies, "policy", self.policy, f"one of {', '.join(policies)}")
-        for name in ("dense", "lexical", "tree", "fact", "k1", "decay"):
+        for name in (
+            "dense",
+            "lexical",
+            "answer",
+            "session",
+            "tree",
+            "fact",
+            "k1",
+            "decay",
+            "diversity",
+            "event",
+            "centroid",
+            "coverage",
+        ):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
-        _check(0 <= self.b <= 1, "b", self.b, "from 0 to 1")
+        for name in ("b", "late", "enough"):
+            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
+        _check(self.past in (None, True, False), "past", self.past, "True, False or None")
+        _check(isinstance(self.fold, bool), "fold", self.fold, "True or False")
+        fine = isinstance(self.candidates, int) and not isinstance(self.candidates, bool)
+        _check(fine and self.candidates >= 1, "candidates", self.candidates, "a whole number from 1")
         _check(isinstance(self.horizon, int) and 0 <= self.horizon <= 64, "horizon", self.horizon, "0 to 64")
         fine = isinstance(self.lateral, tuple) and len(self.lateral) <= 64
         _check(fine and all(0 <= w < 1e6 for w in self.lateral), "lateral", self.lateral, "numbers from 0")
-        _check(self.past in (None, True, False), "past", self.past, "True, False or None")
         _check(self.dense + self.lexical > 0, "dense", self.dense, "dense and lexical must not both be 0")
 
 

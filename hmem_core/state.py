@@ -19,24 +19,32 @@ from hmem_core.columns import factpieces
 from hmem_core.columns.annotations import AnnotationColumns, AnnotationView
 from hmem_core.columns.blocks import BLOCK_ROWS, Strings, Vectors, block_count
 from hmem_core.columns.checkpoint import Loaded, Piece
+from hmem_core.columns.contexts import TurnsSoFar
+from hmem_core.columns.events import EventColumns, EventView
 from hmem_core.columns.facts import FactColumns
 from hmem_core.columns.fields import FieldCache
 from hmem_core.columns.names import NamePlan, Names
 from hmem_core.columns.postings import PostingColumns, PostingView
+from hmem_core.columns.states import StateColumns, StateView, words_of
 from hmem_core.columns.terms import ANALYSIS, Analyzer
 from hmem_core.columns.tree import TreeColumns
 from hmem_core.columns.turns import TurnColumns, TurnRow
 from hmem_core.errors import Damaged
 from hmem_core.journal.entries import (
+    AnalysisErased,
     AnnotationErased,
+    DescriptionErased,
     Entry,
+    EventDescribed,
     FactsRewritten,
     MemoryCreated,
     Reembedded,
     SegmentAnnotated,
     TurnAdded,
+    TurnAnalysed,
     TurnErased,
     TurnsForgotten,
+    TurnsLinked,
 )
 from hmem_core.records import EncoderIdentity
 from hmem_kernels.frontier import Tree
@@ -85,6 +93,7 @@ class View(NamedTuple):
     key: Strings
     metadata: Strings
     vectors: list[FloatArray]
+    states: StateView
     next: npt.NDArray[np.int32]
     roles: Names
     speakers: Names
@@ -95,6 +104,7 @@ class View(NamedTuple):
     annotations: AnnotationView
     tree: Tree
     """Empty unless it was asked for."""
+    events: EventView
 
 
 class State:
@@ -114,9 +124,11 @@ class State:
         self.language = ""
         self.analyzer = Analyzer()
         self.vectors = Vectors(0)
+        self.states = StateColumns(0)
         self.postings = PostingColumns()
         self.tree = TreeColumns(0)
         self.annotations = AnnotationColumns(0)
+        self.events = EventColumns(0)
         self.facts = FactColumns(0)
         self.roles = Names()
         self.speakers = Names()
@@ -144,14 +156,18 @@ class State:
                 self.turns.append_erased(seq, entry.height)
                 nothing = np.zeros(self.vectors.dimension, dtype=np.float32)
                 self.vectors.append(nothing)
+                self.states.append(None)
                 self.postings.append(entry.id, np.empty(0, np.uint64), np.empty(0, np.float32))
                 self._attach(nothing, entry.height)
+                self.events.links.added(live=False)
             case TurnsForgotten():
                 self._forget(seq, entry)
             case SegmentAnnotated():
                 self._annotate(seq, entry)
             case AnnotationErased():
                 self.annotations.append_erased(seq)
+            case TurnsLinked() | TurnAnalysed() | AnalysisErased() | EventDescribed() | DescriptionErased():
+                self.events.apply(seq, entry, self._turns_so_far())
             case FactsRewritten():
                 self.facts.apply(seq, entry, unpack_vector)
             case Reembedded():
@@ -165,8 +181,10 @@ class State:
                 self.language = entry.language
                 self.analyzer = Analyzer(entry.language)
                 self.vectors = Vectors(entry.encoder.dimension)
+                self.states = StateColumns(words_of(entry.encoder.dimension))
                 self.tree = TreeColumns(entry.encoder.dimension)
                 self.annotations = AnnotationColumns(entry.encoder.dimension)
+                self.events = EventColumns(entry.encoder.dimension)
                 self.facts = FactColumns(entry.encoder.dimension)
         self.seq = seq
 
@@ -186,6 +204,8 @@ class State:
             raise Damaged(
                 f"entry {seq} holds a vector of {vector.size} numbers, not of {self.vectors.dimension}"
             )
+        if not self.states.fits(entry.states):
+            raise Damaged(f"entry {seq} holds token states that do not fit the memory")
         self._check_height(seq, entry.height)
         hashes, counts, length = self.analyzer.count(entry.index_text)
         self.turns.append(
@@ -205,8 +225,10 @@ class State:
             )
         )
         self.vectors.append(vector)
+        self.states.append(entry.states)
         self.postings.append(entry.id, hashes, counts)
         self._attach(vector, entry.height)
+        self.events.links.added(live=True)
 
     def _attach(self, vector: FloatArray, height: int) -> None:
         self.tree.attach(vector[np.newaxis], np.array([height], np.int32))
@@ -216,6 +238,10 @@ class State:
         if vector.size != self.vectors.dimension or not 0 <= entry.node < len(self.tree):
             raise Damaged(f"entry {seq} annotates node {entry.node}, and does not fit the memory")
         self.annotations.append(seq, entry.node, entry.first, entry.last, entry.text, vector)
+
+    def _turns_so_far(self) -> TurnsSoFar:
+        narrow = self.turns.narrow
+        return TurnsSoFar(self.vectors.view(), narrow["live"].view(), narrow["previous"].view())
 
     def _forget(self, seq: int, entry: TurnsForgotten) -> None:
         if not all(0 <= turn < len(self.turns) for turn in entry.ids):
@@ -230,8 +256,10 @@ class State:
             for names, code in used:
                 names.release(code)
             self.vectors.erase(turn)
+        self.states.erase(gone)
         self.annotations.erase(self.annotations.resting_on(gone))
         self.annotations.stamp_all(seq)
+        self.events.forget(seq, gone, self._turns_so_far())
         self.turns.stamp_all(seq)
         self.fields = FieldCache()
         if gone:  # else the entries were read without what they said, and nothing of it is in the arrays
@@ -249,11 +277,12 @@ class State:
 
     # -- reading -------------------------------------------------------------------------------------
 
-    def view(self, *, tree: bool = False) -> View:
+    def view(self, *, tree: bool = False, events: bool = False) -> View:
         """What a reader may use while entries are applied: nothing in it moves.
 
         Args:
             tree: copy the segment tree too, unless that was done since the last entry.
+            events: likewise the norms of events.
         """
         if tree and self._tree_copy[0] != self.seq:
             self._tree_copy = (self.seq, self.tree.snapshot())
@@ -265,6 +294,7 @@ class State:
             key=self.turns.wide["key"],
             metadata=self.turns.wide["metadata"],
             vectors=self.vectors.view(),
+            states=self.states.view(),
             next=self.turns.next.view().copy(),
             roles=self.roles,
             speakers=self.speakers,
@@ -274,6 +304,7 @@ class State:
             postings=self.postings.view(),
             annotations=self.annotations.view(),
             tree=self._tree_copy[1] if tree else NO_TREE,
+            events=self.events.view(self.seq, norms=events),
         )
 
     def name_plans(self) -> NamePlans:
@@ -293,9 +324,11 @@ class State:
             "sessions": self.sessions.table(),
             "vectors": np.concatenate(vectors) if vectors else np.empty((0, 0), np.float32),
             **self.turns.arrays(),
+            **self.states.arrays(),
             **self.postings.arrays(),
             **self.tree.arrays(),
             **self.annotations.arrays(),
+            **self.events.arrays(),
             **self.facts.arrays(),
         }
 
@@ -315,8 +348,11 @@ class State:
         for block, stamp in enumerate(self.annotations.stamps):
             batch = self.annotations.batch(block)
             pieces.append(Piece(f"annotations-{block:05d}.arrow", stamp, _constant(batch)))
+        for kind, notes in self.events.notes.items():
+            for block, stamp in enumerate(notes.stamps):
+                pieces.append(Piece(f"{kind}-{block:05d}.arrow", stamp, _constant(notes.batch(block))))
         pieces += factpieces.pieces(self.facts)
-        whole = {"names": self._names_batch(), **self.tree.batches()}
+        whole = {"names": self._names_batch(), **self.tree.batches(), **self.events.links.batches()}
         pieces += [Piece(f"{name}.arrow", self.seq, _constant(batch)) for name, batch in whole.items()]
         return pieces
 
@@ -324,6 +360,7 @@ class State:
         return {
             "turns": partial(self.turns.batch, block),
             "vectors": partial(self.vectors.batch, block),
+            "states": partial(self.states.batch, block),
             "terms": partial(self.postings.terms_batch, block),
             "postings": partial(self.postings.postings_batch, block),
         }
@@ -379,17 +416,19 @@ class State:
         state.turns = TurnColumns.restore(blocks("turns"), stamps)
         flat = [batch.column("vector").flatten().to_numpy(zero_copy_only=True) for batch in blocks("vectors")]
         state.vectors = Vectors(encoder.dimension, [block.reshape(-1, encoder.dimension) for block in flat])
+        state.states = StateColumns.restore(words_of(encoder.dimension), blocks("states"))
         state.postings = PostingColumns.restore(list(zip(blocks("terms"), blocks("postings"), strict=True)))
         tree = {name: batches[f"{name}.arrow"] for name in TreeColumns.FILES}
         state.tree = TreeColumns.restore(encoder.dimension, tree)
-        if not len(state.turns) == len(state.vectors) == state.tree.turns or count != block_count(
-            len(state.turns)
-        ):
+        sizes = {len(state.turns), len(state.vectors), len(state.states), state.tree.turns}
+        if len(sizes) > 1 or count != block_count(len(state.turns)):
             raise ValueError("the files of the checkpoint have different numbers of rows")
         written = sorted(name for name in batches if name.startswith("annotations-"))
         state.annotations = AnnotationColumns.restore(
             encoder.dimension, [batches[name] for name in written], [loaded.stamps[name] for name in written]
         )
+        live = state.turns.narrow["live"].view()
+        state.events = EventColumns.restore(encoder.dimension, batches, loaded.stamps, live)
         state.facts = factpieces.restore(encoder.dimension, loaded)
         table = loaded.batches["names.arrow"].to_pydict()
         for kind in ("roles", "speakers", "sessions"):
@@ -403,10 +442,12 @@ class State:
         """Bytes of all arrays and texts: (held in the process, mapped from a checkpoint)."""
         parts = (
             self.vectors.nbytes,
+            self.states.nbytes,
             self.turns.nbytes,
             self.postings.nbytes,
             (self.tree.nbytes, 0),
             self.annotations.nbytes,
+            self.events.nbytes,
             self.facts.nbytes,
         )
         return sum(held for held, _ in parts), sum(mapped for _, mapped in parts)

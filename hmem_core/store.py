@@ -25,7 +25,8 @@ from hmem_core.columns.terms import Analyzer
 from hmem_core.errors import Closed, Conflict, Damaged, EncoderMismatch, InvalidInput, StorageError
 from hmem_core.journal.base import Journal
 from hmem_core.journal.entries import SCHEMA, Entry, MemoryCreated, encode
-from hmem_core.records import EncoderIdentity, Verified, VerifiedCheckpoint
+from hmem_core.records import EncoderIdentity
+from hmem_core.reports import Verified, VerifiedCheckpoint
 from hmem_core.state import Outdated, State, View
 
 __all__ = ["Plan", "Store", "checkpoints_of", "system_clock", "verify"]
@@ -226,14 +227,15 @@ class Store:
             else:
                 return
 
-    def view(self, *, tree: bool = False) -> View:
+    def view(self, *, tree: bool = False, events: bool = False) -> View:
         """The memory as it is now: every append that returned before this call is in it.
 
         Args:
             tree: with the segment tree.
+            events: with the norms of events.
         """
         with self.reading() as state:
-            return state.view(tree=tree)
+            return state.view(tree=tree, events=events)
 
     @contextmanager
     def reading(self) -> Iterator[State]:

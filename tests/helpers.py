@@ -10,6 +10,7 @@ import numpy as np
 import xxhash
 
 import hmem_core as hmem
+from hmem_core.effects import Embedded, States
 from hmem_core.embedding.function import FunctionEncoder
 
 DIMENSION = 32
@@ -32,6 +33,31 @@ def hashing_encoder(dimension: int = DIMENSION, name: str = "hashed") -> Functio
     return FunctionEncoder(
         lambda texts: hashed(texts, dimension), name=f"{name}-{dimension}", dimension=dimension
     )
+
+
+class HashingStates:
+    """A quick deterministic encoder with token states: a token is a word, its state the vector of that word.
+
+    `runs` counts the texts that were given to it, with states or without.
+    """
+
+    def __init__(self, dimension: int = DIMENSION, name: str = "states") -> None:
+        self._encoder = hashing_encoder(dimension, name)
+        self.runs: list[tuple[str, bool]] = []
+
+    @property
+    def identity(self) -> hmem.EncoderIdentity:
+        return self._encoder.identity
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self.runs += [(text, False) for text in texts]
+        return self._encoder.embed(texts)
+
+    def embed_states(self, texts: Sequence[str]) -> Embedded:
+        self.runs += [(text, True) for text in texts]
+        tokens = [tuple(text.split()) for text in texts]
+        states = tuple(States(self._encoder.embed(words), words) for words in tokens)
+        return Embedded(self._encoder.embed(texts), states)
 
 
 class Clock:

@@ -12,7 +12,17 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "hmem_core"
 
 # What a part of the package may import of the others; every part may import itself.
-BASE = {"records", "effects", "errors", "options", "budgets", "cpus", "journal.entries", "llm.prompts"}
+BASE = {
+    "records",
+    "reports",
+    "effects",
+    "errors",
+    "options",
+    "budgets",
+    "cpus",
+    "journal.entries",
+    "llm.prompts",
+}
 COLUMNS = BASE | {"columns"}
 STATE = COLUMNS | {"state"}
 VIEWS = STATE | {"segments", "events", "facts"}
@@ -35,8 +45,9 @@ INGEST = MEMORY | {"ingest"}
 ALLOWED = {
     "errors": set(),
     "records": set(),
+    "reports": {"records"},
     "effects": set(),
-    "budgets": {"errors", "records", "effects", "options"},
+    "budgets": {"errors", "records", "reports", "effects", "options"},
     "options": {"errors"},
     "cpus": {"errors"},
     "times": {"errors"},
@@ -47,9 +58,9 @@ ALLOWED = {
     "columns": COLUMNS,
     "state": COLUMNS,
     "segments": STATE,
-    "events": STATE,
+    "events": STATE | {"segments"},
     "facts": STATE,
-    "retrieval": RETRIEVAL,
+    "retrieval": RETRIEVAL | {"methods"},
     "settling": RETRIEVAL | {"store"},
     "store": STATE | {"journal"},
     "factdrafts": RETRIEVAL,
@@ -60,7 +71,7 @@ ALLOWED = {
     "memory": MEMORY - {"opening", "aio"},
     "opening": MEMORY - {"aio"},
     "aio": {"opening", "memory", "factview", "methods", "retrieval", "records", "effects", "errors"},
-    "ingest": INGEST,
+    "ingest": INGEST | {"opening"},
     "interfaces": INGEST | {"interfaces"},
 }
 

@@ -52,7 +52,7 @@ def test_the_identical_text_scores_highest_and_near_one(memory: hmem.Memory) -> 
 
 def test_scores_fall_and_ties_go_to_the_earlier_turn(memory: hmem.Memory) -> None:
     memory.add(["same words", "same words", "other thing", "same words"])
-    found = memory.search("same words", k=10)
+    found = memory.search("same words", k=10, reading=hmem.ReadingOptions(fold=False))
     assert [hit.turns[0] for hit in found] == [0, 1, 3, 2]
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import hmem_core as hmem
-from hmem_core.effects import Ask, Single, drive
+from hmem_core import settling
+from hmem_core.effects import Ask, Embed, Single, drive
 from hmem_core.errors import LLMError, LLMUnavailable
 from hmem_core.llm.prompts.compatibility_batch import Place
 from hmem_core.llm.prompts.compatibility_pointwise import Compatible
@@ -79,7 +80,12 @@ def by_topic(purpose: str, shown: list[dict[str, Any]]) -> Any:
 
 
 def with_model(model: Model, location: Any = None, **options: Any) -> hmem.Memory:
-    memory = open_memory(location, segments=hmem.SegmentOptions(**options), encoder=model.encoder)
+    memory = open_memory(
+        location,
+        segments=hmem.SegmentOptions(**options),
+        events=hmem.EventOptions(affiliation="cosine", describe=False),
+        encoder=model.encoder,
+    )
     memory._driver = model  # type: ignore[assignment]
     return memory
 
@@ -211,8 +217,55 @@ def test_the_calls_a_turn_are_bounded_whatever_the_length() -> None:
     assert rates[-1] < 1.5 * rates[0]
 
 
+def test_an_add_waits_for_few_of_the_summaries_that_were_missed() -> None:
+    model = Model(by_topic)
+    with with_model(model, tau=(0.9, 0.5), summarise_from=2) as memory:
+        model.down = True
+        memory.add([f"topic{i} number {n}" for i in range(200) for n in range(3)])
+        model.down = False
+        assert (waiting := memory.stats().waiting) > 128
+        memory.add("topicz")
+        assert model.asks["segment_summary"] == settling.CATCH_UP
+        memory.add([f"topicz number {n}" for n in range(20)])
+        assert model.asks["segment_summary"] == settling.CATCH_UP + 20
+        memory.add([f"topicz number {n}" for n in range(100)])
+        assert model.asks["segment_summary"] == settling.CATCH_UP + 20 + settling.ROUND
+        memory.settle()
+        assert memory.stats().waiting == 0
+        assert model.asks["segment_summary"] >= waiting
+
+
+def test_an_add_that_must_not_wait_leaves_summaries_to_settle() -> None:
+    model = Model(by_topic)
+    with with_model(model, summarise_when="settle") as memory:
+        for turn in TURNS:
+            memory.add(turn)
+        assert not model.asks
+        assert (waiting := memory.stats().waiting) > 0
+        assert memory.settle() == waiting == model.asks["segment_summary"]
+
+
+def test_settling_by_halves_takes_fewer_rounds() -> None:
+    rounds = []
+    for halve in (False, True):
+        model = Model(by_topic)
+        with with_model(model, tau=(0.9, 0.5), summarise_from=2, summarise_when="settle") as memory:
+            memory.add([f"topic{i} number {n}" for i in range(400) for n in range(3)])
+            waiting = memory.stats().waiting
+            before = memory._store.view().seq
+            program = settling.settle(memory._store, memory._segment_options, halve=halve)
+            seen = []
+            done = drive(program, lambda effect: seen.append(effect) or model._reply(effect))  # noqa: B023
+            assert done == waiting == memory._store.view().seq - before
+            assert memory.stats().waiting == 0
+            rounds.append(sum(isinstance(effect, Embed) for effect in seen))
+    assert rounds[0] == -(-waiting // settling.ROUND)
+    assert rounds[1] <= np.log2(waiting / settling.ROUND) + 2 < rounds[0]
+
+
 @pytest.mark.parametrize(
-    "options", [{"compatibility": "psychic"}, {"summarise_from": 1}, {"summary_words": 0}]
+    "options",
+    [{"compatibility": "psychic"}, {"summarise_from": 1}, {"summary_words": 0}, {"summarise_when": "never"}],
 )
 def test_options_without_meaning_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(hmem.InvalidInput, match=next(iter(options))):

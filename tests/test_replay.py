@@ -20,11 +20,22 @@ from hypothesis.stateful import (
 
 import hmem_core as hmem
 import hmem_core.state
-from hmem_core.columns import adjacency, annotations, blocks, factnames, postings, turns
-from hmem_core.journal.entries import ACTIVE, OUTDATED, SegmentAnnotated
+from hmem_core.columns import adjacency, annotations, blocks, factnames, links, notes, postings, states, turns
+from hmem_core.columns.events import EventView
+from hmem_core.embedding.function import FunctionEncoder
+from hmem_core.journal.entries import (
+    ACTIVE,
+    OUTDATED,
+    EventDescribed,
+    SegmentAnnotated,
+    TimelineItem,
+    TurnAnalysed,
+    TurnsLinked,
+    rests_on,
+)
 from hmem_core.state import State, pack_vector
 from hmem_core.store import Plan
-from tests.helpers import Clock, hashing_encoder, open_memory
+from tests.helpers import Clock, HashingStates, hashing_encoder, open_memory
 from tests.oracles import cascade
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(str.strip)
@@ -63,7 +74,7 @@ class Replay(RuleBasedStateMachine):
         super().__init__()
         self.directory = TemporaryDirectory()
         self.clock = Clock()
-        self.encoder = hashing_encoder()
+        self.encoder: HashingStates | FunctionEncoder = HashingStates()
         self.memories = [self.open(), self.open()]
         self.model: dict[int, tuple[str, str | None, str | None]] = {}
         self.rewrites: list[int] = []
@@ -120,6 +131,50 @@ class Replay(RuleBasedStateMachine):
             return Plan([entry])
 
         store.commit(plan)
+
+    @precondition(lambda self: self.model)
+    @rule(who=st.integers(0, 1), data=st.data())
+    def link(self, who: int, data: st.DataObject) -> None:
+        """As a model does it: any turns that are stored, to any events or new ones."""
+
+        def plan(state: State) -> Plan:
+            columns, made = state.events.links, []
+            count = columns.count
+            chosen = st.lists(st.sampled_from(sorted(self.model)), min_size=1, max_size=3, unique=True)
+            for turn in data.draw(chosen):
+                old = set(range(columns.count)) - set(columns.events_of(turn))
+                events = data.draw(st.lists(st.sampled_from(sorted(old)), unique=True)) if old else []
+                if data.draw(st.booleans()):
+                    events, count = [*events, count], count + 1
+                made.append((turn, tuple(events)))
+            return Plan([TurnsLinked(recorded=self.clock(), links=tuple(made))])
+
+        self.memories[who]._store.commit(plan)
+
+    @precondition(lambda self: self.model)
+    @rule(who=st.integers(0, 1), text=texts, summarised=st.booleans(), data=st.data())
+    def describe(self, who: int, text: str, summarised: bool, data: st.DataObject) -> None:
+        """Models write of a turn and of an event, from whatever turns they were shown."""
+        turn = data.draw(st.sampled_from(sorted(self.model)))
+        read = tuple(data.draw(st.lists(st.sampled_from(sorted(self.model)), max_size=3)))
+
+        def plan(state: State) -> Plan:
+            analysed = TurnAnalysed(
+                recorded=self.clock(), turn=turn, keywords=(text,), context=text, read=read
+            )
+            if not state.events.links.count:
+                return Plan([analysed])
+            described = EventDescribed(
+                recorded=self.clock(),
+                event=data.draw(st.integers(0, state.events.links.count - 1)),
+                summary=text if summarised else None,
+                timeline=(TimelineItem(turn, None, text),),
+                read=read,
+                vector=pack_vector(self.encoder.embed([text])[0]) if summarised else None,
+            )
+            return Plan([analysed, described])
+
+        self.memories[who]._store.commit(plan)
 
     @rule(
         who=st.integers(0, 1),
@@ -188,10 +243,15 @@ class Replay(RuleBasedStateMachine):
         self.memories[who].close()
         self.memories[who] = self.open()
 
-    @rule(dimension=st.sampled_from([8, 16]))
-    def reembed(self, dimension: int) -> None:
+    @rule(who=st.integers(0, 1), late=st.booleans())
+    def reopen_with_states_or_without(self, who: int, late: bool) -> None:
+        self.memories[who].close()
+        self.memories[who] = self.open(late_interaction=late)
+
+    @rule(dimension=st.sampled_from([8, 16, 70]), states=st.booleans())
+    def reembed(self, dimension: int, states: bool) -> None:
         self.memories[1].close()
-        self.encoder = hashing_encoder(dimension)
+        self.encoder = HashingStates(dimension) if states else hashing_encoder(dimension)
         self.memories[1] = self.open(reembed=True)
         self.memories[0].close()
         self.memories[0] = self.open()
@@ -202,8 +262,20 @@ class Replay(RuleBasedStateMachine):
             assert {turn.id: (turn.text, turn.session, turn.speaker) for turn in memory.turns()} == self.model
             annotations = memory._store.view().annotations
             assert all(annotations.of(node) for node in annotations.nodes.tolist())
+            self.check_notes(memory._store.view().events)
             assert_same(memory._store._state.arrays(), replayed(memory).arrays())
             check_support(memory)
+
+    def check_notes(self, view: EventView) -> None:
+        """Nothing that a model wrote rests on what is forgotten."""
+        for turn in view.analyses.rows_of:
+            analysed = view.analysis_of(turn)
+            assert analysed is not None
+            assert rests_on(analysed) <= self.model.keys()
+        for event in view.descriptions.rows_of:
+            entries = view.descriptions_of(event)
+            assert entries
+            assert all(rests_on(entry) <= self.model.keys() for entry in entries)
 
     def teardown(self) -> None:
         for memory in self.memories:
@@ -213,9 +285,11 @@ class Replay(RuleBasedStateMachine):
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (annotations, blocks, factnames, postings, turns, hmem_core.state):
+    for module in (annotations, blocks, factnames, notes, postings, states, turns, hmem_core.state):
         monkeypatch.setattr(module, "BLOCK_ROWS", 4)
     monkeypatch.setattr(postings, "_TAIL_TURNS", 3)
+    monkeypatch.setattr(links, "_TAIL", 3)
+    monkeypatch.setattr(links, "_CHUNK", 3)
     monkeypatch.setattr(adjacency, "_LEAST_TAIL", 3)
 
 

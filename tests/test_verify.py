@@ -27,9 +27,9 @@ def test_a_sound_memory_is_sound_open_or_closed(tmp_path: Path) -> None:
     filled(tmp_path)
     verified = hmem.verify(tmp_path)
     assert verified.sound
-    assert (verified.entries, verified.problems) == (6, ())
+    assert (verified.entries, verified.problems) == (7, ())
     (checkpoint,) = verified.checkpoints
-    assert (checkpoint.seq, checkpoint.problem) == (6, None)
+    assert (checkpoint.seq, checkpoint.problem) == (7, None)
     with open_memory(tmp_path) as memory:
         assert memory.verify() == verified
 
@@ -40,7 +40,7 @@ def test_a_damaged_entry_is_found_and_the_others_counted(tmp_path: Path, seq: in
     damage(tmp_path, seq)
     verified = hmem.verify(tmp_path)
     assert not verified.sound
-    assert verified.entries == 5
+    assert verified.entries == 6
     (problem,) = verified.problems
     assert f"entry {seq} " in problem
 
@@ -56,7 +56,7 @@ def test_a_file_that_is_no_journal_is_reported_not_raised(tmp_path: Path) -> Non
 def test_a_memory_in_the_process_verifies_too() -> None:
     with open_memory() as memory:
         memory.add("one")
-        assert memory.verify() == hmem.Verified(entries=2, problems=(), checkpoints=())
+        assert memory.verify() == hmem.Verified(entries=3, problems=(), checkpoints=())
     with pytest.raises(hmem.Closed):
         memory.verify()
 

@@ -12,21 +12,20 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing import Pipe, get_context
-from multiprocessing.connection import Connection
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
+from bench.micro.serving import served
 from bench.micro.synthetic import DIMENSION
 from hmem_core.effects import Ask, Embed, Message, Program, drive, gather
 from hmem_core.llm.driver import AsyncDriver
 from hmem_core.llm.ledger import Ledger
 from hmem_core.llm.threads import ThreadDriver
 from hmem_core.options import LLM
-from tests.llm.scripted import ScriptedServer
+from tests.llm.scripted import ChatRequest
 
 LATENCY = 0.1
 ROUNDS = 3
@@ -63,21 +62,14 @@ def program(name: str) -> Program[int]:
     return asked
 
 
-def serve(pipe: Connection) -> None:
-    with ScriptedServer(lambda request: {"text": "ok"}) as server:
-        server.latency = LATENCY
-        pipe.send(server.url)
-        pipe.recv()
+def answer(request: ChatRequest) -> dict[str, str]:
+    return {"text": "ok"}
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    ours, theirs = Pipe()
-    process = get_context("spawn").Process(target=serve, args=(theirs,))
-    process.start()
-    yield ours.recv()
-    ours.send("enough")
-    process.join()
+    with served(answer, LATENCY) as url:
+        yield url
 
 
 def model(url: str, count: int) -> LLM:

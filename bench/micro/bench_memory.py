@@ -51,7 +51,7 @@ def test_add_a_hundred(benchmark: Any, memory: hmem.Memory) -> None:
 
 
 @pytest.mark.benchmark(group="search, k=8")
-@pytest.mark.parametrize("view", ["dense", "lexical", "time", "fused"])
+@pytest.mark.parametrize("view", ["dense", "lexical", "time", "events", "fused"])
 def test_search(benchmark: Any, memory: hmem.Memory, view: str) -> None:
     query = " ".join(texts(1, seed=3)[0].split()[:6])
     benchmark(lambda: memory.search(query, k=8, view=view))

@@ -2,6 +2,16 @@
 
     python -m bench.quality.locomo locomo10.json [--views dense,lexical,...] [--split dev] [--json OUT]
 
+With a language model behind any OpenAI-compatible server: guided reading, answers, and their scores. A run
+that was stopped goes on when it is started again.
+
+    python -m bench.quality.locomo locomo10.json --llm --model NAME [--base-url URL]
+
+What the stages of guided reading find where the evidence itself decides, or decides with errors; no model:
+
+    python -m bench.quality.locomo locomo10.json --judge oracle
+    python -m bench.quality.locomo locomo10.json --judge noisy --miss 0.2 --wrong 0.05
+
 Every conversation is one memory, filled by `Memory.add` and asked by `Memory.search`. A question's recall at
 k is the share of its evidence among the first k turns shown; figures are means over the questions that have
 evidence. The first five conversations are the *dev* half, on which defaults were chosen; the others are the
@@ -24,8 +34,9 @@ from typing import Any
 import numpy as np
 
 import hmem_core as hmem
-from bench.quality import locomo_data
+from bench.quality import locomo_data, modes
 from bench.quality.locomo_data import CATEGORIES, Conversation, Question
+from bench.quality.protocol import SHOWN, SPLITS, fill, halves, progress
 from bench.quality.structure import Structure, structure
 from bench.quality.tables import locomo_tables
 from bench.quality.vector_cache import CachedEncoder
@@ -38,12 +49,7 @@ from hmem_core.retrieval.context import pack
 from hmem_core.retrieval.tokens import estimate_tokens
 
 CUTS = (5, 8, 10, 20)
-SHOWN = 8
-"""The cut at which precision, turns and tokens are taken."""
 FIGURES = (*(f"recall@{cut}" for cut in CUTS), f"precision@{SHOWN}", "turns", "tokens")
-SPLITS = ("all", "dev", "test")
-DEV = 5
-"""Conversations of the dev half."""
 CACHE = Path(".cache") / "quality"
 
 
@@ -64,6 +70,9 @@ VIEWS = {
     "time-none": View("time", ReadingOptions(policy="none"), segments=True),
     "time-top-down": View("time", ReadingOptions(policy="top-down"), segments=True),
     "time-bottom-up": View("time", ReadingOptions(policy="bottom-up"), segments=True),
+    "time-auto": View("time", ReadingOptions(policy="auto"), segments=True),
+    "events": View("events"),
+    "fused-no-events": View("fused", ReadingOptions(event=0.0)),
     "fused": View("fused"),
 }
 
@@ -81,6 +90,7 @@ class Answered:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = _parser()
     options = parser.parse_args(arguments)
+    modes.check(parser, options)
     if options.json and not options.json.parent.is_dir():
         parser.error(f"--json {options.json}: there is no directory {options.json.parent}")
     try:
@@ -91,11 +101,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"{options.file} is not in LoCoMo's format: {error!r}")
     try:
         with CachedEncoder(resolve(options.encoder), options.cache) as encoder:
-            report = measure(conversations, encoder, options.views, options.split)
+            if options.llm or options.judge:
+                report, tables = modes.run(conversations, encoder, options)
+            else:
+                report = measure(conversations, encoder, options.views, options.split)
+                tables = [*locomo_tables(report, FIGURES), _last_word(report)]
     except HmemError as error:
         parser.exit(1, f"measuring stopped: {error}\n")
-    print("\n\n".join(locomo_tables(report, FIGURES)))
-    print(f"\n{_last_word(report)}")
+    print("\n\n".join(tables))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         print(f"All figures: {options.json}")
@@ -117,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
         "--cache", type=Path, default=CACHE, help=f"embeddings of earlier runs; default: {CACHE}"
     )
     parser.add_argument("--json", type=Path, help="write all figures there")
+    modes.add_options(parser)
     return parser
 
 
@@ -140,11 +154,10 @@ def measure(
     """The report: rows of figures, the trees, the encoder, and the seconds it took."""
     began = time.perf_counter()
     names = tuple(views)
-    halves = [("dev" if number < DEV else "test", one) for number, one in enumerate(conversations)]
-    chosen = [(half, one) for half, one in halves if split in ("all", half)]
+    chosen = halves(conversations, split)
     answered: list[Answered] = []
     for number, (half, conversation) in enumerate(chosen, 1):
-        _progress(number, len(chosen), conversation)
+        progress(number, len(chosen), conversation)
         answered += _ask(conversation, half, encoder, names)
     return {
         "rows": list(_rows(answered, names, SPLITS if split == "all" else (split,))),
@@ -152,22 +165,6 @@ def measure(
         "encoder": encoder.identity.name,
         "seconds": round(time.perf_counter() - began, 1),
     }
-
-
-def _progress(number: int, of: int, conversation: Conversation) -> None:
-    turns, questions = len(conversation.turns), len(conversation.questions)
-    print(f"{number}/{of} {conversation.name}: {turns} turns, {questions} questions", file=sys.stderr)
-
-
-def fill(memory: hmem.Memory, conversation: Conversation) -> None:
-    """Add all turns of a conversation, a session at a time."""
-    for session in dict.fromkeys(turn.session for turn in conversation.turns):
-        turns = [turn for turn in conversation.turns if turn.session == session]
-        memory.add(
-            [{"speaker": turn.speaker, "content": turn.content, "key": turn.dia_id} for turn in turns],
-            session=f"session_{session}",
-            at=turns[0].at,
-        )
 
 
 def _ask(

@@ -7,13 +7,14 @@ checkpoint file) or *held* (in the process); changing a row of a mapped block fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["BLOCK_ROWS", "Strings", "Vectors", "block_count"]
+__all__ = ["BLOCK_ROWS", "Strings", "Vectors", "block_count", "rows_of"]
 
 BLOCK_ROWS = 16_384
 """Rows of a full block: 25 MB of vectors at 384 dimensions, which is what a checkpoint rewrites at most
@@ -175,3 +176,15 @@ class Vectors:
             else:
                 held += block.nbytes
         return held, mapped
+
+
+def rows_of(
+    blocks: Sequence[npt.NDArray[np.float32]], rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float32]:
+    """Those rows of a column of vectors, in any order, as one array of shape (rows, dimension)."""
+    found = np.empty((rows.size, blocks[0].shape[1] if len(blocks) else 0), np.float32)
+    numbers, places = np.divmod(rows, BLOCK_ROWS)
+    for number in np.unique(numbers):
+        here = numbers == number
+        found[here] = blocks[number][places[here]]
+    return found

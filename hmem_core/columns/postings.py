@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hmem_core.columns.blocks import BLOCK_ROWS
 from hmem_kernels import frozen
-from hmem_kernels.lexical import Postings, Tail, add_postings, bm25, merge_postings
+from hmem_kernels.lexical import Postings, Tail, add_postings, bm25, latest_postings, merge_postings
 
 __all__ = ["PostingColumns", "PostingView", "idf"]
 
@@ -90,6 +90,15 @@ class _Block:
         self.tail_turns += 1
         if self.tail_turns == _TAIL_TURNS:
             self.settle()
+
+    def numbers(self, hashes: HashArray) -> IntArray:
+        """The numbers of terms, -1 for those that the block does not know."""
+        if self._ids is not None:
+            return np.array([self._ids.get(value, -1) for value in hashes.tolist()], np.int32)
+        found = np.searchsorted(self.terms, hashes)
+        known = found < self.terms.size
+        known[known] = self.terms[found[known]] == hashes[known]
+        return np.where(known, found, -1).astype(np.int32)
 
     def settle(self, live: MaskArray = _ALL_LIVE) -> None:
         """Merge the tail into the base, terms ascending; drop the postings of turns that are not live."""
@@ -168,11 +177,45 @@ class _BlockView(NamedTuple):
                 posting = int(self.tail.earlier[posting])
         return counts
 
+    def turns_of(self, number: int) -> IntArray:
+        """The turns that have a term."""
+        parts = []
+        if number + 1 < self.base.offsets.size:
+            parts.append(self.base.turns[self.base.offsets[number] : self.base.offsets[number + 1]])
+        tail = []
+        posting = int(self.tail.latest[number])
+        while posting >= 0:
+            tail.append(int(self.tail.turns[posting]))
+            posting = int(self.tail.earlier[posting])
+        return np.concatenate([*parts, np.array(tail, np.int32)])
+
 
 class PostingView(NamedTuple):
     """Postings as one reader sees them."""
 
     blocks: Sequence[_BlockView]
+
+    def having(self, hashes: HashArray, turns: int) -> tuple[npt.NDArray[np.uint64], FloatArray]:
+        """Which of at most 64 terms each of the turns has, as bits: uint64 of shape (turns,); and the idf of
+        each term, as if no turn were forgotten: float32 of shape (terms,)."""
+        bits = np.zeros(turns, np.uint64)
+        found = np.zeros(hashes.size, np.int64)
+        for number, block in enumerate(self.blocks):
+            rows = bits[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS]
+            numbers, known = block.find(hashes)
+            for place, term in zip(np.flatnonzero(known).tolist(), numbers.tolist(), strict=True):
+                having = block.turns_of(term)
+                rows[having] |= np.uint64(1 << place)
+                found[place] += having.size
+        return bits, idf(found, turns)
+
+    def frequencies(self, hashes: HashArray) -> npt.NDArray[np.int64]:
+        """How many turns have each of these distinct terms: int64 of shape (terms,)."""
+        found = np.zeros(hashes.size, np.int64)
+        for block in self.blocks:
+            numbers, known = block.find(hashes)
+            found[known] += block.found(numbers)
+        return found
 
     def bm25(
         self,
@@ -224,6 +267,14 @@ class PostingView(NamedTuple):
         return scores
 
 
+class Latest(NamedTuple):
+    """Of some terms, how many turns have each, and the latest ones."""
+
+    found: npt.NDArray[np.int64]
+    turns: IntArray
+    """int32 of shape (terms, most): the latest first, -1 where there are fewer."""
+
+
 class PostingColumns:
     """Postings of all turns; turn number = row number."""
 
@@ -248,6 +299,19 @@ class PostingColumns:
             live = np.ones(BLOCK_ROWS, np.uint8)
             live[[row % BLOCK_ROWS for row in group]] = 0
             self._blocks[number].settle(live)
+
+    def latest(self, hashes: HashArray, most: int) -> Latest:
+        """How frequent terms are of late, and the latest turns that have them.
+
+        Only the last two blocks are looked into, so that the cost does not grow with the memory.
+        """
+        found, held = np.zeros(hashes.size, np.int64), np.zeros(hashes.size, np.int32)
+        turns = np.full((hashes.size, most), -1, np.int32)
+        for number, block in list(enumerate(self._blocks))[-1:-3:-1]:
+            numbers = frozen(block.numbers(hashes))
+            first = number * BLOCK_ROWS
+            latest_postings(numbers, block.base.frozen(), block.tail.frozen(), first, found, held, turns)
+        return Latest(found, turns)
 
     def view(self) -> PostingView:
         """What a reader may use while turns are added."""

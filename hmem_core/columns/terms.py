@@ -15,7 +15,7 @@ import functools
 import itertools
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ import xxhash
 from hmem_core.columns.stopwords import STOP_WORDS
 from hmem_core.errors import InvalidInput
 
-__all__ = ["ANALYSIS", "LANGUAGES", "UNSPACED", "Analyzer"]
+__all__ = ["ANALYSIS", "LANGUAGES", "UNSPACED", "Analyzer", "term_hashes"]
 
 ANALYSIS = f"1/{Stemmer.version()}/{unicodedata.unidata_version}"
 """What a change of the analysis shows in: an index made under another value is made anew."""
@@ -69,6 +69,10 @@ def _fold(word: str) -> str:
     return "".join(character for character in decomposed if not unicodedata.combining(character))
 
 
+Counted = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32], int]
+"""As `Analyzer.count` returns it."""
+
+
 class Analyzer:
     """Cuts texts into terms.
 
@@ -85,7 +89,9 @@ class Analyzer:
                 f"language={language!r} has no stemmer; choose of {', '.join(sorted(LANGUAGES))}"
             )
         self.language = language
+        self._ahead: dict[str, Counted] = {}
         self._term = functools.lru_cache(maxsize=1 << 16)(self._make_term)
+        self.says = functools.lru_cache(maxsize=1 << 16)(self._says)
 
     def words(self, text: str, *, query: bool = False) -> Iterator[tuple[str, bool]]:
         """Terms of `text` in order, each with whether it counts towards the length of the text.
@@ -102,6 +108,11 @@ class Analyzer:
             elif term := self._term(kind, found):
                 yield term, True
 
+    def _says(self, token: str) -> bool:
+        """Whether a model's token is more than function words and punctuation. Pieces of characters, which
+        decode to U+FFFD, are."""
+        return "\ufffd" in token or next(self.words(token), None) is not None
+
     def _make_term(self, script: str, word: str) -> str | None:
         """The stem of a word; None for a function word."""
         language = _BY_SCRIPT.get(script)
@@ -116,11 +127,14 @@ class Analyzer:
         stem = _stem(language, word)
         return _fold(stem) if script not in _BY_SCRIPT else stem
 
-    def count(self, text: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32], int]:
+    def count(self, text: str) -> Counted:
         """Terms of a text to be indexed: (hashes, how often each occurs, length of the text in terms).
 
         The hashes are ascending and distinct: uint64 of shape (terms,); the counts float32 of the same shape.
         """
+        return self._ahead.pop(text, None) or self._count(text)
+
+    def _count(self, text: str) -> Counted:
         counts: dict[int, int] = {}
         length = 0
         for term, counted in self.words(text):
@@ -130,9 +144,20 @@ class Analyzer:
         hashes = np.array(sorted(counts), dtype=np.uint64)
         return hashes, np.array([counts[value] for value in hashes.tolist()], dtype=np.float32), length
 
+    def count_ahead(self, texts: Sequence[str]) -> list[npt.NDArray[np.uint64]]:
+        """The hashes that `count` will give of texts which are about to be indexed, and which it then does
+        not count a second time."""
+        self._ahead = {text: self._count(text) for text in texts}
+        return [self._ahead[text][0] for text in texts]
+
     def query(self, text: str) -> npt.NDArray[np.uint64]:
         """Distinct hashes of the terms of a query, ascending: uint64 of shape (terms,)."""
         return np.array(sorted({_hash(term) for term, _ in self.words(text, query=True)}), dtype=np.uint64)
+
+
+def term_hashes(terms: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """The hashes of terms, in their order: uint64 of shape (terms,)."""
+    return np.array([_hash(term) for term in terms], np.uint64)
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -78,6 +78,12 @@ class TreeColumns:
     def dimension(self) -> int:
         return int(self._frontier.sums.shape[1])
 
+    @property
+    def pairs(self) -> tuple[float, float, float]:
+        """Of the similarities of successive turns: number, mean, sum of squared deviations."""
+        count, mean, squares = self._frontier.pairs.tolist()
+        return count, mean, squares
+
     def view(self) -> Tree:
         """The nodes so far, without copying. Those on the frontier change when further turns are attached."""
         nodes, tree = len(self), self._tree

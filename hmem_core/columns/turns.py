@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ NARROW: dict[str, type[np.generic]] = {
     "part": np.int32,  # place in the list that was added under one key
     "previous": np.int32,  # the turn before it in its session; -1 for none
     "length": np.float32,  # of its text, in terms
+    "asks": np.uint8,  # 1 if its text ends with a question
     "key_hash": np.uint64,
 }
 """Fixed-width columns and their types."""
@@ -33,6 +35,11 @@ NARROW: dict[str, type[np.generic]] = {
 _ERASED = {name: -1 if name in ("role", "speaker", "session", "previous") else 0 for name in NARROW}
 del _ERASED["height"]  # the place in the tree says nothing of what was said, and other turns hang on it
 _WIDE = {"text": pa.large_string(), "key": pa.large_string(), "metadata": pa.large_binary()}
+
+
+_ENDING = 64
+"""Characters at the end of a text in which its last question mark is looked for."""
+_ASKS = re.compile(r"[?\u037e\u055e\u061f\u1367\u2047\u2048\u203d\u2e2e\ufe56\uff1f]\W*\Z")
 
 
 class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +84,7 @@ class TurnColumns:
         number = len(self)
         for name in ("at", "recorded", "seq", "role", "speaker", "session", "part", "length", "height"):
             narrow[name].append(getattr(row, name))
+        narrow["asks"].append(_ASKS.search(row.text[-_ENDING:]) is not None)
         self._link(number, row.session)
         narrow["key_hash"].append(hashed)
         narrow["live"].append(1)
@@ -93,6 +101,10 @@ class TurnColumns:
             self.next[before] = row
         if session >= 0:
             self._last[session] = row
+
+    def last_in(self, session: int) -> int:
+        """The last turn of a session that is not forgotten; -1 for none."""
+        return self._last.get(session, -1)
 
     def _unlink(self, row: int) -> None:
         """Make the turns before and after it in its session neighbours."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from hmem_core.effects import Embedded
 from hmem_core.records import EncoderIdentity
 
-__all__ = ["Encoder", "FloatArray"]
+__all__ = ["Encoder", "FloatArray", "StateEncoder", "embed_states", "states_of"]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -30,3 +31,26 @@ class Encoder(Protocol):
         Raises:
             EncoderError: the model failed or gave NaN, infinite or wrongly shaped numbers.
         """
+
+
+@runtime_checkable
+class StateEncoder(Encoder, Protocol):
+    """An encoder that can also give the states of tokens, for late interaction."""
+
+    def embed_states(self, texts: Sequence[str]) -> Embedded:
+        """What `embed` gives, and the states of the texts' tokens from the same run of the model.
+
+        Raises:
+            EncoderError: as `embed`.
+        """
+
+
+def states_of(encoder: Encoder) -> Callable[[Sequence[str]], Embedded] | None:
+    """The method of an encoder that gives states, if it has one."""
+    return encoder.embed_states if isinstance(encoder, StateEncoder) else None
+
+
+def embed_states(encoder: Encoder, texts: Sequence[str]) -> Embedded:
+    """Vectors of any encoder, with states where it can give them."""
+    method = states_of(encoder)
+    return Embedded(encoder.embed(texts), None) if method is None else method(texts)

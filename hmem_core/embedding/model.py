@@ -68,6 +68,8 @@ class Model:
         width = outputs[chosen][-1:]
         self.dimension: int | None = width[0] if width and isinstance(width[0], int) else None
         """Width of the sentence vectors, or None if the model leaves it open."""
+        self.gives_states = self._states is not None
+        """Whether `run` can give token states."""
 
     def run(
         self, ids: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], *, states: bool = False

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hmem_core.cpus import available_cpus
+from hmem_core.effects import Embedded, States
 from hmem_core.embedding.base import FloatArray
 from hmem_core.embedding.checks import as_texts, unit_rows
 from hmem_core.embedding.files import ModelFiles, stamp
@@ -111,6 +112,24 @@ class OnnxEncoder:
             kept = np.arange(len(ids)) - np.repeat(first, counts) < max_tokens
             rows, ids, counts = rows[kept], ids[kept], np.minimum(counts, max_tokens)
         return vectors, TokenStates(rows, np.concatenate([[0], np.cumsum(counts)]), ids)
+
+    def embed_states(self, texts: Sequence[str]) -> Embedded:
+        """What `embed` gives, and the states of the texts' tokens; None in their place if the model gives
+        sentence vectors alone. See `embedding.base.StateEncoder`.
+
+        Raises:
+            as `embed`.
+        """
+        if not self._model().gives_states:
+            return Embedded(self.embed(texts), None)
+        vectors, states = self.embed_with_states(texts)
+        text_of = self._vocabulary().text_of
+        parts = zip(states.offsets[:-1].tolist(), states.offsets[1:].tolist(), strict=True)
+        found = (
+            States(states.vectors[first:last], tuple(map(text_of, states.ids[first:last].tolist())))
+            for first, last in parts
+        )
+        return Embedded(vectors, tuple(found))
 
     def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
         """Tokens of each text, without those that frame it: int64 of shape (len(texts),). Never a sample."""

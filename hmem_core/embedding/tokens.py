@@ -6,6 +6,7 @@ of and never the token of that name.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -83,6 +84,8 @@ class Vocabulary:
         special |= {*self.prefix, *self.suffix}
         special -= {i for i in map(tokenizer.token_to_id, _UNKNOWN) if i is not None}
         self._special = np.array(sorted(special), dtype=np.int32)
+        self.text_of = functools.lru_cache(maxsize=1 << 17)(self._text_of)
+        """The characters of one token, by its id."""
 
     @property
     def frame_size(self) -> int:
@@ -121,6 +124,10 @@ class Vocabulary:
         if len(starts) > MAX_CHUNKS:
             starts = [starts[i] for i in _spread(len(starts) - 1, MAX_CHUNKS)]
         return [ids[start : start + size] for start in starts]
+
+    def _text_of(self, token: int) -> str:
+        text: str = self._tokenizer.decode([token], skip_special_tokens=False)
+        return text
 
     def count(self, text: str) -> int:
         """Content tokens of a text, in bounded memory.

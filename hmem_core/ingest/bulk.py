@@ -12,8 +12,9 @@ from hmem_core.errors import InvalidInput
 from hmem_core.ingest.source import Item
 from hmem_core.memory import Memory
 from hmem_core.messages import Defaults, read_message
+from hmem_core.records import Added
 
-__all__ = ["Ingested", "ingest"]
+__all__ = ["Ingested", "batches", "checked", "ingest"]
 
 
 class Ingested(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,15 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
     def messages(self) -> int:
         """Messages dealt with."""
         return self.added + self.known + self.skipped
+
+    def plus(self, added: Added) -> Ingested:
+        """With what one more `add` did."""
+        new = len(added.new)
+        return Ingested(
+            added=self.added + new,
+            known=self.known + len(added.ids) - new,
+            skipped=self.skipped + len(added.skipped),
+        )
 
 
 def ingest(
@@ -57,13 +67,8 @@ def ingest(
     done = Ingested()
     defaults = Defaults(system=system)
     try:
-        for part in _batches(_checked(items, defaults), batch):
-            added = memory.add([item.message for item in part], system=system)
-            done = Ingested(
-                added=done.added + len(added.new),
-                known=done.known + len(added.ids) - len(added.new),
-                skipped=done.skipped + len(added.skipped),
-            )
+        for part in batches(checked(items, defaults), batch):
+            done = done.plus(memory.add([item.message for item in part], system=system))
             if progress is not None:
                 progress(done)
     except BaseException as error:
@@ -76,14 +81,14 @@ def ingest(
     return done
 
 
-def _checked(items: Iterable[Item], defaults: Defaults) -> Iterator[Item]:
+def checked(items: Iterable[Item], defaults: Defaults) -> Iterator[Item]:
     """The items, each read once on its own, so that an error names its place in the file."""
     for item in items:
         read_message(item.message, 0, item.where, defaults, dt.UTC)
         yield item
 
 
-def _batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
+def batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
     """Lists of up to `size` items. What came before an error comes out before the error."""
     failure: InvalidInput | None = None
 

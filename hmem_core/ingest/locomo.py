@@ -16,7 +16,7 @@ from typing import Any
 from hmem_core.errors import InvalidInput
 from hmem_core.ingest.source import Item, Source
 
-__all__ = ["conversation", "fits"]
+__all__ = ["conversation", "fits", "samples"]
 
 TURN_SECONDS = 1
 """A session has one time; its turns are given times so far apart, which keeps their order."""
@@ -43,20 +43,33 @@ def conversation(document: Any, name: str, sample: str | None) -> Source:
     Raises:
         InvalidInput: it is no LoCoMo file, `sample` is not in it, or it must be named.
     """
+    found = _samples(document, name)
+    if sample is None and len(found) == 1:
+        (sample,) = found
+    if sample not in found:
+        said = "holds several conversations" if sample is None else f"has no sample {sample!r}"
+        raise InvalidInput(f"{name} {said}; choose one of the samples {', '.join(found)}")
+    items = list(_turns(found[sample], sample, name))
+    return Source("locomo", iter(items), len(items))
+
+
+def samples(document: Any, name: str) -> list[str]:
+    """The names of the conversations.
+
+    Raises:
+        InvalidInput: it is no LoCoMo file.
+    """
+    return list(_samples(document, name))
+
+
+def _samples(document: Any, name: str) -> dict[str, Any]:
     if not fits(document):
         raise InvalidInput(f"{name} is no LoCoMo file: it has no samples with a 'conversation'")
-    samples = {
+    return {
         str(entry.get("sample_id", number)): entry["conversation"]
         for number, entry in enumerate(document if isinstance(document, list) else [document], 1)
         if fits(entry)
     }
-    if sample is None and len(samples) == 1:
-        (sample,) = samples
-    if sample not in samples:
-        said = "holds several conversations" if sample is None else f"has no sample {sample!r}"
-        raise InvalidInput(f"{name} {said}; choose one of the samples {', '.join(samples)}")
-    items = list(_turns(samples[sample], sample, name))
-    return Source("locomo", iter(items), len(items))
 
 
 def _turns(sessions: Mapping[str, Any], sample: str, name: str) -> Iterator[Item]:

@@ -12,7 +12,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, get_args
+from typing import Any, BinaryIO, NamedTuple, get_args
 
 import xxhash
 
@@ -20,7 +20,7 @@ from hmem_core.errors import InvalidInput
 from hmem_core.ingest import locomo
 from hmem_core.ingest.source import Format, Item, Source
 
-__all__ = ["read"]
+__all__ = ["keyed", "read", "samples"]
 
 
 def read(
@@ -44,6 +44,40 @@ def read(
         InvalidInput: the stream holds something else, or not that sample. Of JSON Lines, a bad line raises
             when it is reached.
     """
+    begun = _begin(stream, name, format)
+    if begun.format == "locomo":
+        return locomo.conversation(begun.document, name, sample)
+    if sample is not None:
+        raise InvalidInput(f"{name} is no LoCoMo file, so it has no sample {sample!r}; leave that out")
+    if begun.format == "json":
+        return _array(begun.document, name, session)
+    total = _remaining_lines(stream)
+    lines = enumerate(itertools.chain([begun.line] if begun.line else [], stream), begun.number)
+    return Source("jsonl", keyed(_messages(lines, name, session)), None if total is None else total + 1)
+
+
+def samples(stream: BinaryIO, name: str, *, format: Format | None = None) -> list[str]:
+    """The names of the conversations in `stream`, as far as they have names: the samples of a LoCoMo file.
+
+    Raises:
+        InvalidInput: as `read`, without reading the lines of JSON Lines.
+    """
+    begun = _begin(stream, name, format)
+    return locomo.samples(begun.document, name) if begun.format == "locomo" else []
+
+
+class _Begun(NamedTuple):
+    """A stream whose format is known."""
+
+    format: Format
+    document: Any
+    """All of it, where it is one document."""
+    number: int
+    line: bytes
+    """The first line that is not blank, and its number."""
+
+
+def _begin(stream: BinaryIO, name: str, format: Format | None) -> _Begun:
     if format not in (None, *get_args(Format)):
         raise InvalidInput(f"format={format!r} is not known; the formats are {', '.join(get_args(Format))}")
     number, line = _first_line(stream)
@@ -52,15 +86,9 @@ def read(
     else:
         is_document = format != "jsonl"
     document = _decode(line + stream.read(), name) if is_document else None
-    if format == "locomo" or (format is None and locomo.fits(document)):
-        return locomo.conversation(document, name, sample)
-    if sample is not None:
-        raise InvalidInput(f"{name} is no LoCoMo file, so it has no sample {sample!r}; leave that out")
-    if is_document:
-        return _array(document, name, session)
-    total = _remaining_lines(stream)
-    lines = enumerate(itertools.chain([line] if line else [], stream), number)
-    return Source("jsonl", _keyed(_messages(lines, name, session)), None if total is None else total + 1)
+    if format is None:
+        format = "locomo" if locomo.fits(document) else "json" if is_document else "jsonl"
+    return _Begun(format, document, number, line)
 
 
 def _first_line(stream: BinaryIO) -> tuple[int, bytes]:
@@ -96,7 +124,7 @@ def _array(document: Any, name: str, session: str | None) -> Source:
     items = [
         _item(message, f"message {number} of {name}", session) for number, message in enumerate(document, 1)
     ]
-    return Source("json", _keyed(items), len(items))
+    return Source("json", keyed(items), len(items))
 
 
 def _item(value: Any, where: str, session: str | None) -> Item:
@@ -110,14 +138,14 @@ def _item(value: Any, where: str, session: str | None) -> Item:
     return Item(where, message)
 
 
-def _keyed(items: Iterable[Item]) -> Iterator[Item]:
+def keyed(items: Iterable[Item]) -> Iterator[Item]:
     """Items that all have a key: their own, or one made of what they say and how often it was said before."""
     seen: Counter[str] = Counter()
     for item in items:
         if item.message.get("key"):
             yield item
             continue
-        canonical = json.dumps(item.message, sort_keys=True, separators=(",", ":"))
+        canonical = json.dumps(item.message, sort_keys=True, separators=(",", ":"), default=str)
         digest = xxhash.xxh3_128_hexdigest(canonical.encode())
         seen[digest] += 1
         key = f"import:{digest}:{seen[digest]}"

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import hmem_core as hmem
-from hmem_core.interfaces.commands import facts, keeping, reading, writing
+from hmem_core.interfaces.commands import events, facts, importing, keeping, reading, writing
 from hmem_core.interfaces.exits import Commands, Exit, note
 
 __all__ = ["app", "main"]
@@ -69,13 +69,15 @@ def root(
 
 _PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Start here": {"demo": keeping.demo},
-    "Writing": {"add": writing.add, "import": writing.import_, "forget": writing.forget},
+    "Writing": {"add": writing.add, "import": importing.import_, "forget": writing.forget},
     "Asking": {
         "search": reading.search,
         "context": reading.context,
         "turns": reading.turns,
         "get": reading.get,
         "tree": reading.tree,
+        "events": events.events,
+        "event": events.event,
     },
     "Keeping": {
         "stats": keeping.stats,

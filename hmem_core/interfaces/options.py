@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,6 +19,7 @@ __all__ = [
     "Between",
     "Compatibility",
     "Encoder",
+    "Guided",
     "Json",
     "LLMModel",
     "LLMUrl",
@@ -31,6 +32,7 @@ __all__ = [
     "Where",
     "as_of",
     "conditions",
+    "count",
     "interval",
     "stdin_text",
     "values",
@@ -74,6 +76,14 @@ LLMUrl = Annotated[
         metavar="URL",
         envvar="HMEM_LLM_BASE_URL",
         help="The OpenAI-compatible server where it runs.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Guided = Annotated[
+    bool,
+    typer.Option(
+        "--guided",
+        help="Let the language model choose among what is found, and look into events for more.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -151,7 +161,8 @@ View = Annotated[
     typer.Option(
         metavar="NAME",
         help="How turns are ranked: fused, by all signals; dense or lexical, by embeddings or words alone; "
-        "time, by the segment tree, which finds segments too; facts finds facts instead of turns.",
+        "time, by the segment tree, which finds segments too; events, by their own and their events' scores; "
+        "facts finds facts instead of turns.",
     ),
 ]
 
@@ -174,6 +185,20 @@ def interval(
 def as_of(value: str | None) -> int | str | None:
     """Digits alone are a sequence number, anything else is a time."""
     return int(value) if value is not None and value.isdecimal() else value
+
+
+def count(value: str) -> int | Literal["auto"]:
+    """The argument ``k=``.
+
+    Raises:
+        InvalidInput: it is neither a whole number nor "auto".
+    """
+    if value == "auto":
+        return "auto"
+    try:
+        return int(value)
+    except ValueError:
+        raise InvalidInput(f"-k {value!r} must be a whole number from 1, or auto") from None
 
 
 def conditions(given: Sequence[str] | None) -> dict[str, Any] | None:

@@ -20,20 +20,21 @@ from hmem_core.interfaces import outline
 from hmem_core.records import (
     Added,
     Context,
+    Event,
     Evidence,
     Forgotten,
     Rewrite,
     Segment,
-    Stats,
     Turn,
     Unit,
-    Verified,
     Version,
     Why,
 )
+from hmem_core.reports import Stats, Verified
 
 if TYPE_CHECKING:
     from hmem_core.ingest.bulk import Ingested
+    from hmem_core.ingest.offline import Imported
 
 __all__ = ["Output", "printable"]
 
@@ -89,8 +90,14 @@ class Output:
     def imported(self, name: str, format: str, done: Ingested) -> None:
         if self.json:
             return self.record({"file": name, "format": format, **msgspec.structs.asdict(done)})
-        counts = f"{done.added:,} added, {done.known:,} known already, {done.skipped:,} skipped"
-        return self.line(f"{printable(name)}: {counts}")
+        return self.line(f"{printable(name)}: {_counts(done)}")
+
+    def imported_offline(self, memory: str, done: Imported) -> None:
+        if self.json:
+            rest = {"summarised": done.summarised, "waiting": done.waiting, "problem": done.problem}
+            return self.record({"memory": memory, **msgspec.structs.asdict(done.ingested), **rest})
+        summaries = f"{done.summarised:,} segments summarised, {done.waiting:,} wait"
+        return self.line(f"{printable(memory)}: {_counts(done.ingested)}; {summaries}")
 
     def forgotten(self, forgotten: Forgotten) -> None:
         if self.json:
@@ -225,9 +232,9 @@ class Output:
             else:
                 columns.insert(4, "signals")
                 for row, hit in zip(rows, hits, strict=True):
-                    row.insert(
-                        4, " ".join(f"{name}={part:.3f}" for name, part in (hit.signals or {}).items())
-                    )
+                    parts = [f"{name}={part:.3f}" for name, part in (hit.signals or {}).items()]
+                    parts += [] if hit.stages is None else [f"stages={','.join(hit.stages)}"]
+                    row.insert(4, " ".join(parts))
         return self._table(rows, columns)
 
     def turns(self, turns: Sequence[Turn]) -> None:
@@ -260,6 +267,56 @@ class Output:
             for segment, level in zip(segments, outline.levels(segments), strict=True)
         ]
         return self._table(rows, ())
+
+    def events(self, events: Sequence[Event]) -> None:
+        """A line each: number, score if it was searched for, times, turns, speakers, keywords, summary."""
+        if self.json:
+            return self._records(events)
+        scored = any(event.score is not None for event in events)
+        rows = [
+            [
+                str(event.id),
+                *([f"{event.score:.3f}"] if event.score is not None else []),
+                self._span(event),
+                str(len(event.turns)),
+                ", ".join(event.speakers),
+                ", ".join(event.keywords[:5]),
+                printable(event.summary, _LONGEST),
+            ]
+            for event in events
+        ]
+        score = ("score",) if scored else ()
+        return self._table(rows, ("id", *score, "time", "turns", "speakers", "keywords", "summary"))
+
+    def event(self, event: Event) -> None:
+        """Everything of one event: its fields, its summary and its timeline."""
+        if self.json:
+            return self.record(event)
+        self.fields(
+            {
+                "id": event.id,
+                "time": self._span(event),
+                "turns": ", ".join(map(str, event.turns)),
+                "sessions": ", ".join(event.sessions),
+                "speakers": ", ".join(event.speakers),
+                "keywords": ", ".join(event.keywords),
+                "tags": ", ".join(event.tags) or None,
+                "entities": ", ".join(event.entities),
+            }
+        )
+        self.line("\n" + "\n".join(printable(line) for line in event.summary.split("\n")) + "\n")
+        rows = []
+        for item in event.timeline:
+            said = f" ({item.time})" if item.time else ""
+            rows.append([self.time(item.at) + said, str(item.turn), item.fact])
+        return self._table(rows, ("time", "turn", "fact"))
+
+    def _span(self, event: Event) -> str:
+        """The times of its first and last turn; on a terminal the days, one if they are the same."""
+        if not self.console.is_terminal:
+            return f"{self.time(event.start)} {self.time(event.end)}"
+        start, end = self._date(event.start), self._date(event.end)
+        return start if start == end else f"{start} to {end}"
 
     def turn(self, turn: Turn) -> None:
         """Everything of one turn: its fields, a blank line, and its text as it was said."""
@@ -300,7 +357,11 @@ class Output:
                 "in memory": _size(stats.memory_bytes),
                 "mapped": _size(stats.mapped_bytes),
                 "encoder": str(stats.encoder),
-                **({} if stats.llm is None else {"wait for a summary": f"{stats.waiting:,} segments"}),
+                **(
+                    {}
+                    if stats.llm is None
+                    else {"wait for the model": f"{stats.waiting:,} segments, turns and events"}
+                ),
             }
         )
 
@@ -308,8 +369,8 @@ class Output:
         """What `settle` did, and what it took by purpose."""
         spent = {} if stats.llm is None else stats.llm.purposes
         if self.json:
-            return self.record({"summarised": done, "waiting": stats.waiting, "llm": stats.llm})
-        self.line(f"{done:,} segments summarised, {stats.waiting:,} wait")
+            return self.record({"done": done, "waiting": stats.waiting, "llm": stats.llm})
+        self.line(f"{done:,} segments, turns and events done, {stats.waiting:,} wait")
         for purpose, usage in spent.items():
             tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
             self.line(f"  {purpose}: {usage.calls:,} calls, {tokens}")
@@ -367,6 +428,10 @@ class Output:
 _STYLES = {"id": "cyan", "score": "green", "time": "dim", "speaker": "bold", "session": "dim"}
 
 
+def _counts(done: Ingested) -> str:
+    return f"{done.added:,} added, {done.known:,} known already, {done.skipped:,} skipped"
+
+
 def _span(hit: Evidence) -> str:
     if hit.kind == "fact":
         return ", ".join(f"f{unit.id}" for unit in hit.facts)
@@ -386,7 +451,8 @@ def _sum(hit: Evidence) -> str:
     """The score as the sum of its signals."""
     signs = {True: "+", False: "-"}
     parts = [f"{signs[part >= 0]} {name} {abs(part):.3f}" for name, part in (hit.signals or {}).items()]
-    return f"{hit.score:.3f} = " + " ".join(parts).removeprefix("+ ")
+    chosen = "" if hit.stages is None else f"; chosen by {', '.join(hit.stages) or 'none'}"
+    return f"{hit.score:.3f} = " + " ".join(parts).removeprefix("+ ") + chosen
 
 
 def _size(count: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from hmem_core.errors import Damaged
-from hmem_core.records import EncoderIdentity, index_text
+from hmem_core.records import EncoderIdentity, event_index_text, index_text
 
 __all__ = [
     "ACTIVE",
@@ -27,8 +27,11 @@ __all__ = [
     "RETRACTED",
     "SCHEMA",
     "SUPERSEDED",
+    "AnalysisErased",
     "AnnotationErased",
+    "DescriptionErased",
     "Entry",
+    "EventDescribed",
     "FactName",
     "FactsRewritten",
     "ForgottenFacts",
@@ -37,13 +40,18 @@ __all__ = [
     "Reembedded",
     "SegmentAnnotated",
     "Telling",
+    "TimelineItem",
     "TurnAdded",
+    "TurnAnalysed",
     "TurnErased",
     "TurnsForgotten",
+    "TurnsLinked",
     "UnitAdded",
     "UnitChange",
     "decode",
     "encode",
+    "erase",
+    "rests_on",
 ]
 
 SCHEMA = 1
@@ -90,6 +98,8 @@ class TurnAdded(_Base, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     vector: bytes
     """The embedding, little-endian float16."""
+    states: bytes | None = None
+    """The states of its tokens, as `columns.states` packs them; None where there are none."""
     height: int
     """Where the turn was attached to the segment tree: 0 for the first turn, else 1 to one above the root."""
 
@@ -216,6 +226,69 @@ class AnnotationErased(_Base, frozen=True, kw_only=True):
     """What is left of an annotation for which a turn was read that is forgotten."""
 
 
+class TurnsLinked(_Base, frozen=True, kw_only=True):
+    """Turns belong to events. Holds numbers alone, so forgetting leaves it as it is."""
+
+    links: tuple[tuple[int, tuple[int, ...]], ...]
+    """(turn, its events). An event that has the number of events so far begins with it."""
+
+
+class TurnAnalysed(_Base, frozen=True, kw_only=True):
+    """What a model says of a turn."""
+
+    turn: int
+    keywords: tuple[str, ...] = ()
+    context: str = ""
+    """What the turn is about, in a sentence."""
+    tags: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    read: tuple[int, ...]
+    """All turns that were shown for it."""
+
+
+class AnalysisErased(_Base, frozen=True, kw_only=True):
+    """What is left of a `TurnAnalysed` for which a turn was read that is forgotten."""
+
+
+class TimelineItem(msgspec.Struct, frozen=True, array_like=True):
+    """A fact of an event, as a model wrote it."""
+
+    turn: int
+    """The turn that says so."""
+    time: str | None
+    """When it was, as the model put it; None: at the time of the turn."""
+    fact: str
+
+
+class EventDescribed(_Base, frozen=True, kw_only=True):
+    """A model described an event. Summary, keywords, tags and entities take the place of those before; a
+    description without a summary adds to the timeline alone."""
+
+    event: int
+    summary: str | None = None
+    keywords: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    timeline: tuple[TimelineItem, ...] = ()
+    """What is new in it."""
+    read: tuple[int, ...]
+    """All turns that were shown for it, and those that what was shown rested on."""
+    vector: bytes | None = None
+    """With a summary: the embedding of `index_text`, little-endian float16."""
+
+    @property
+    def index_text(self) -> str:
+        """What is embedded of an event: keywords, tags and summary (HiGMem, arXiv 2604.18349)."""
+        return event_index_text(self.keywords, self.tags, self.summary or "")
+
+
+class DescriptionErased(_Base, frozen=True, kw_only=True):
+    """What is left of an `EventDescribed` for which a turn was read that is forgotten."""
+
+    vector: bool
+    """Whether it had a vector."""
+
+
 class Reembedded(_Base, frozen=True, kw_only=True):
     """Every vector was made anew by `encoder`; the vectors are in the rewritten entries of the turns."""
 
@@ -229,6 +302,11 @@ Entry = (
     | TurnsForgotten
     | SegmentAnnotated
     | AnnotationErased
+    | TurnsLinked
+    | TurnAnalysed
+    | AnalysisErased
+    | EventDescribed
+    | DescriptionErased
     | FactsRewritten
     | Reembedded
 )
@@ -261,12 +339,22 @@ def erase(entry: Entry, forgotten: Set[int], facts: ForgottenFacts | None = None
         return TurnErased(recorded=entry.recorded, id=entry.id, height=entry.height)
     if isinstance(entry, SegmentAnnotated) and any(entry.first <= turn <= entry.last for turn in forgotten):
         return AnnotationErased(recorded=entry.recorded)
+    if isinstance(entry, TurnAnalysed) and not forgotten.isdisjoint(rests_on(entry)):
+        return AnalysisErased(recorded=entry.recorded)
+    if isinstance(entry, EventDescribed) and not forgotten.isdisjoint(rests_on(entry)):
+        return DescriptionErased(recorded=entry.recorded, vector=entry.vector is not None)
     if facts is not None and isinstance(entry, FactsRewritten):
         return _erase_rewrite(entry, forgotten, facts)
     if facts is not None and isinstance(entry, TurnsForgotten):
         changes = tuple(_erase_change(change, facts.units) for change in entry.changes)
         return msgspec.structs.replace(entry, changes=changes)
     return entry
+
+
+def rests_on(entry: TurnAnalysed | EventDescribed) -> set[int]:
+    """The turns whose forgetting erases what the model wrote."""
+    named = {entry.turn} if isinstance(entry, TurnAnalysed) else {item.turn for item in entry.timeline}
+    return named | set(entry.read)
 
 
 class ForgottenFacts(Protocol):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from itertools import count
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from hmem_core.errors import LLMError
 from hmem_core.llm.retry import Failure, backoff, error_of, may_pass, retry_after
 from hmem_core.llm.transport import Completion, Connection, read_completion
 from hmem_core.options import LLM
@@ -18,6 +20,7 @@ from hmem_core.options import LLM
 __all__ = ["BatchApi", "RemoteBatch", "Sleep", "read_results", "request_line"]
 
 T = TypeVar("T")
+N = TypeVar("N", "RemoteBatch", "_File")
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -49,6 +52,7 @@ class RemoteBatch(msgspec.Struct):
 
     id: str
     status: str
+    input_file_id: str | None = None
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: _Problems | None = None
@@ -58,6 +62,12 @@ class RemoteBatch(msgspec.Struct):
     @property
     def ended(self) -> bool:
         return self.status in ("completed", "failed", "expired", "cancelled")
+
+    @property
+    def files(self) -> list[str]:
+        """The ids of its files, as far as there are any."""
+        named = (self.input_file_id, self.output_file_id, self.error_file_id)
+        return [file for file in named if file is not None]
 
     def failures(self, size: int) -> list[Failure]:
         """Why a batch that failed as a whole did so, for each of its `size` lines.
@@ -73,13 +83,18 @@ class RemoteBatch(msgspec.Struct):
         return [_failure(problems[0])] * size
 
 
-class _Page(msgspec.Struct):
-    data: list[RemoteBatch]
+class _Page(msgspec.Struct, Generic[N]):
+    data: list[N]
     has_more: bool = False
 
 
 class _File(msgspec.Struct):
     id: str
+    filename: str = ""
+
+
+class _Anything(msgspec.Struct):
+    pass
 
 
 class BatchApi:
@@ -94,15 +109,40 @@ class BatchApi:
         self._sleep = sleep
         self._chance = chance or random.Random()
 
-    async def upload(self, content: bytes) -> str:
-        """Upload lines; the id of their file."""
+    async def upload(self, name: str, content: bytes) -> str:
+        """Upload lines as a file of that name, which no other file may have; its id. If an answer was lost,
+        the file is looked for."""
+
+        async def look() -> _File | None:
+            try:
+                files = await self.uploads(name)
+            except LLMError:  # a server that does not list files
+                return None
+            return _File(files[0]) if files else None
+
         file = await self._repeat(
-            lambda client: client.files.with_raw_response.create(
-                file=("asks.jsonl", content), purpose="batch"
-            ),
+            lambda client: client.files.with_raw_response.create(file=(name, content), purpose="batch"),
             _json(_File),
+            look,
         )
         return file.id
+
+    async def uploads(self, prefix: str) -> list[str]:
+        """The ids of the uploaded files whose name begins so."""
+        listing = self._pages(
+            lambda client: client.files.with_raw_response.list, _Page[_File], purpose="batch"
+        )
+        return [file.id async for file in listing if file.filename.startswith(prefix)]
+
+    async def delete(self, file: str) -> None:
+        """Delete a file, in one attempt; one that is gone already is no error."""
+        try:
+            await self._repeat(
+                lambda client: client.files.with_raw_response.delete(file), _json(_Anything), retries=0
+            )
+        except LLMError as error:
+            if not isinstance(error.__cause__, Failure) or error.__cause__.status != 404:
+                raise
 
     async def create(self, file: str, metadata: Mapping[str, str]) -> RemoteBatch:
         """Begin the batch of a file, once: if an answer was lost, the batch is looked for by its `metadata`,
@@ -121,15 +161,11 @@ class BatchApi:
 
     async def find(self, metadata: Mapping[str, str]) -> RemoteBatch | None:
         """The batch that was created with `metadata`, if there is one."""
-        after: dict[str, str] = {}
-        while True:
-            page = await self._repeat(_listing(after), _json(_Page))
-            for batch in page.data:
-                if batch.metadata is not None and metadata.items() <= batch.metadata.items():
-                    return batch
-            if not page.has_more or not page.data:
-                return None
-            after = {"after": page.data[-1].id}
+        listing = self._pages(lambda client: client.batches.with_raw_response.list, _Page[RemoteBatch])
+        async for batch in listing:
+            if batch.metadata is not None and metadata.items() <= batch.metadata.items():
+                return batch
+        return None
 
     async def retrieve(self, id: str) -> RemoteBatch:
         return await self._repeat(
@@ -162,11 +198,26 @@ class BatchApi:
         results = list(read_results(lines))
         return dict(results), len(results) == len(lines)
 
+    async def _pages(
+        self, method: Callable[[Any], Callable[..., Awaitable[Any]]], kind: type[_Page[N]], **options: Any
+    ) -> AsyncIterator[N]:
+        """All items of a list, which comes in pages."""
+        after: dict[str, str] = {}
+        while True:
+            call = functools.partial(_listing, method, {"limit": _PAGE, **options, **after})
+            page = await self._repeat(call, _json(kind))
+            for item in page.data:
+                yield item
+            if not page.has_more or not page.data:
+                return
+            after = {"after": page.data[-1].id}
+
     async def _repeat(
         self,
         request: Callable[[Any], Awaitable[Any]],
         read: Callable[[bytes], T],
         look: Callable[[], Awaitable[T | None]] | None = None,
+        retries: int | None = None,
     ) -> T:
         """What `read` makes of the answer to a request, which is made as often as it takes.
 
@@ -178,7 +229,7 @@ class BatchApi:
                 return read(response.content)
             except Failure as error:
                 failure = error
-            if not may_pass(failure) or attempt == self._llm.retries:
+            if not may_pass(failure) or attempt == (self._llm.retries if retries is None else retries):
                 raise error_of(failure, self._llm.model) from failure
             wish = retry_after(failure.headers, time.time())
             await self._sleep(backoff(attempt, self._chance) if wish is None else wish)
@@ -253,8 +304,10 @@ def _json(wanted: type[T]) -> Callable[[bytes], T]:
     return read
 
 
-def _listing(after: dict[str, str]) -> Callable[[Any], Awaitable[Any]]:
-    return lambda client: client.batches.with_raw_response.list(limit=_PAGE, **after)
+def _listing(
+    method: Callable[[Any], Callable[..., Awaitable[Any]]], options: dict[str, Any], client: Any
+) -> Awaitable[Any]:
+    return method(client)(**options)
 
 
 def _content_of(file: str) -> Callable[[Any], Awaitable[Any]]:

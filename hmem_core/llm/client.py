@@ -22,7 +22,7 @@ from hmem_core.llm.retry import Failure, backoff, concerns_all, error_of, may_pa
 from hmem_core.llm.schemas import json_schema
 from hmem_core.llm.transport import Completion, Transport
 from hmem_core.options import LLM
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["Client"]
 

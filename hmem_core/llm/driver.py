@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from hmem_core.budgets import Meter, limited
-from hmem_core.effects import Ask, Priority, Program, Run, Single
+from hmem_core.effects import Ask, Embed, Embedded, Priority, Program, Run, Single
 from hmem_core.errors import Closed, LLMMissing
 from hmem_core.llm.batcher import Batcher
 from hmem_core.llm.cache import ReplyCache
@@ -38,6 +42,7 @@ class AsyncDriver:
         transport: the way to the model, in place of HTTP.
         ledger: where to write what is spent.
         cache: replies that are known, in place of one at ``llm.cache``; not closed with the driver.
+        embed_states: from texts to an `Embedded`, where the encoder can give states; called in a thread.
     """
 
     def __init__(
@@ -49,10 +54,14 @@ class AsyncDriver:
         ledger: Ledger | None = None,
         cache: ReplyCache | None = None,
         largest_batch: int = LARGEST_BATCH,
+        embed_states: Callable[[Sequence[str]], Embedded] | None = None,
     ) -> None:
         self.ledger = ledger or Ledger()
         self.meter = None if llm is None or llm.budget is None else Meter(llm.budget, llm.prices)
         self._batcher = Batcher(embed, largest_batch)
+        self._state_batcher = None
+        if embed_states is not None:
+            self._state_batcher = Batcher(functools.partial(_pairs, embed_states), largest_batch)
         self._client = None
         self._own_cache = None
         if llm is not None:
@@ -93,6 +102,8 @@ class AsyncDriver:
         if not self._closed:
             self._closed = True
             await self._batcher.close()
+            if self._state_batcher is not None:
+                await self._state_batcher.close()
             if self._client is not None:
                 await self._client.close()
             if self._own_cache is not None:
@@ -109,11 +120,30 @@ class AsyncDriver:
     async def _answer(self, effect: Single, priority: int) -> Any:
         self._check_open()
         if not isinstance(effect, Ask):
-            return await self._batcher.embed(effect.texts, priority)
+            return await self._embed(effect, priority)
         if self._client is None:
             raise LLMMissing(f"{effect.purpose} needs a language model, and none is configured")
         return await self._client.answer(effect, priority)
 
+    async def _embed(self, effect: Embed, priority: int) -> Any:
+        if not effect.states:
+            return await self._batcher.embed(effect.texts, priority)
+        if self._state_batcher is None or not effect.texts:
+            return Embedded(await self._batcher.embed(effect.texts, priority), None)
+        vectors, states = zip(*await self._state_batcher.embed(effect.texts, priority), strict=True)
+        return Embedded(np.stack(vectors), None if states[0] is None else states)
+
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("the memory was closed while this call waited for a reply")
+
+
+def _pairs(
+    embed_states: Callable[[Sequence[str]], Embedded], texts: Sequence[str]
+) -> npt.NDArray[np.object_]:
+    """A row a text, as a `Batcher` hands them on: its vector and its states."""
+    found = embed_states(texts)
+    rows = np.empty(len(texts), np.object_)
+    for place in range(len(texts)):
+        rows[place] = found.vectors[place], None if found.states is None else found.states[place]
+    return rows

@@ -7,7 +7,7 @@ import threading
 from hmem_core.budgets import estimate_tokens
 from hmem_core.llm.transport import Completion
 from hmem_core.options import Prices
-from hmem_core.records import LedgerSnapshot, Usage
+from hmem_core.reports import LedgerSnapshot, Usage
 
 __all__ = ["Ledger", "usage_of"]
 

@@ -8,6 +8,7 @@ a `Record`; `follow` says what that means for a question. Nothing else is kept.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -16,8 +17,8 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 import msgspec
 
 from hmem_core.budgets import Bill, Billed, Meter, prompt_tokens
-from hmem_core.effects import Ask, Program, Run
-from hmem_core.errors import InvalidInput, LLMError
+from hmem_core.effects import Ask, Embedded, Program, Run
+from hmem_core.errors import InvalidInput, LLMError, LLMRefused
 from hmem_core.llm.batches import BatchApi, RemoteBatch, Sleep, request_line
 from hmem_core.llm.cache import fingerprint
 from hmem_core.llm.dialect import Dialect
@@ -29,11 +30,13 @@ from hmem_core.llm.retry import Failure, error_of, may_pass
 from hmem_core.llm.schemas import json_schema
 from hmem_core.llm.transport import Completion
 from hmem_core.options import LLM
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["OfflineDriver"]
 
 T = TypeVar("T")
+
+_log = logging.getLogger("hmem.llm")
 
 MAX_LINES = 50_000
 MAX_BYTES = 200_000_000
@@ -47,7 +50,8 @@ class OfflineDriver:
     time. Texts are embedded at once.
 
     Killed at any moment and run again with the same programs, it goes on, and no question is sent twice.
-    The same question of several programs is asked once.
+    The same question of several programs is asked once. The server's files of a batch are deleted once what
+    is in them is recorded. `began` is when the first process of the run did, in UTC microseconds.
 
     Args:
         llm: the model. Its budget is for all that ``state`` records; its prices are those of batches.
@@ -60,7 +64,9 @@ class OfflineDriver:
         max_lines: lines of a batch at most; further ones go into another.
         max_bytes: bytes of a batch at most.
         ledger: where to write what was spent, by this process and those before it.
+        progress: called with the number of questions of each round that goes out as batches.
         sleep: waits, between polls and before attempts.
+        embed_states: from texts to an `Embedded`, where the encoder can give states; called in a thread.
     """
 
     def __init__(
@@ -75,7 +81,9 @@ class OfflineDriver:
         max_lines: int = MAX_LINES,
         max_bytes: int = MAX_BYTES,
         ledger: Ledger | None = None,
+        progress: Callable[[int], None] | None = None,
         sleep: Sleep = asyncio.sleep,
+        embed_states: Callable[[Sequence[str]], Embedded] | None = None,
     ) -> None:
         for name, value in (("tries", tries), ("max_lines", max_lines), ("max_bytes", max_bytes)):
             if value < 1:
@@ -89,11 +97,13 @@ class OfflineDriver:
         self._online = stragglers == "online"
         self._limits = max_lines, max_bytes
         self._sleep = sleep
+        self._progress = progress
         self._record = Record(state)
+        self.began = self._record.began
         self._dialect = self._record.dialect() or Dialect.first(llm)
         for purpose, usage in self._record.spent().items():
             self.ledger.add(purpose, usage)
-        self._driver = AsyncDriver(embed, llm)
+        self._driver = AsyncDriver(embed, llm, embed_states=embed_states)
         self._api = BatchApi(llm, sleep)
         self._schemas: dict[type[Any], dict[str, Any]] = {}
         self._meter: Meter | None = None
@@ -259,6 +269,8 @@ class OfflineDriver:
 
     async def _submit(self, lines: Mapping[bytes, _Open]) -> None:
         """Send lines in as many batches as they need, and wait for what becomes of them."""
+        if self._progress is not None and lines:
+            self._progress(len(lines))
         batches = []
         for names, content in _packed(self._requests(lines), *self._limits):
             asked = [
@@ -266,7 +278,8 @@ class OfflineDriver:
                 for key in names
             ]
             batch = self._record.begin(asked, self._dialect)
-            created = await self._api.create(await self._api.upload(content), self._metadata(batch))
+            file = await self._api.upload(f"{self._file(batch)}jsonl", content)
+            created = await self._api.create(file, self._metadata(batch))
             batches.append(self._record.created(batch, created.id))
         await self._collect(batches)
 
@@ -280,21 +293,48 @@ class OfflineDriver:
         """By what a batch is found again whose id was not recorded."""
         return {"hmem_run": self._record.name, "hmem_batch": str(batch.number)}
 
+    def _file(self, batch: Batch) -> str:
+        """How the name begins of the file that is uploaded for a batch."""
+        return f"hmem-{self._record.name}-{batch.number}."
+
     async def _collect(self, batches: Iterable[Batch]) -> None:
-        """Wait for batches, and record what became of their lines."""
+        """Wait for batches, record what became of their lines, and delete their files."""
+        errors: list[LLMError] = []
         open_batches = [known for batch in batches if (known := await self._found(batch)) is not None]
         while open_batches:
             waiting = []
             for batch in open_batches:
                 assert batch.id is not None
-                remote = await self._api.retrieve(batch.id)
-                if remote.ended:
-                    await self._take(batch, remote)
-                else:
-                    waiting.append(batch)
+                try:
+                    remote = await self._api.retrieve(batch.id)
+                    if remote.ended:
+                        await self._take(batch, remote)
+                    else:
+                        waiting.append(batch)
+                except LLMRefused as error:  # said once the other batches are recorded
+                    error.add_note(
+                        f"the replies in batch {batch.id} may be lost; with a new record all is asked anew"
+                    )
+                    errors.append(error)
             open_batches = waiting
             if waiting:
                 await self._sleep(self._poll)
+        await self._tidy()
+        if errors:
+            raise errors[0]
+
+    async def _tidy(self) -> None:
+        """Delete the files that nobody needs any more, as far as the server lets us."""
+        failed: list[LLMError] = []
+        for file in self._record.leftovers():
+            try:
+                await self._api.delete(file)
+            except LLMError as error:
+                failed.append(error)
+            else:
+                self._record.deleted(file)
+        if failed:
+            _log.warning("%d files stay on the server until a later attempt: %s", len(failed), failed[0])
 
     async def _found(self, batch: Batch) -> Batch | None:
         """A batch with its id. One without may have been created before its process was killed; if the
@@ -307,6 +347,10 @@ class OfflineDriver:
             await self._sleep(self._poll)  # lists may lag behind
             remote = await self._api.find(metadata)
         if remote is None:
+            try:
+                self._record.leave(await self._api.uploads(self._file(batch)))
+            except LLMError as error:
+                _log.warning("a file may stay on the server: %s", error)
             self._record.withdraw(batch)
             return None
         return self._record.created(batch, remote.id)
@@ -325,7 +369,7 @@ class OfflineDriver:
                 self._settle(line.key, Usage())  # it will be sent again, as if it had not been
             else:
                 outcomes[line] = Outcome.of(result, self._usage(line, result))
-        self._record.collect(batch, outcomes, self._dialect)
+        self._record.collect(batch, outcomes, self._dialect, remote.files)
         for line, outcome in outcomes.items():
             self._note(line.key, line.purpose, outcome)
 

@@ -12,7 +12,7 @@ from hmem_core.errors import MalformedReply
 from hmem_core.llm.replies import parse_reply, repair_messages
 from hmem_core.llm.retry import Failure, error_of, may_pass
 from hmem_core.llm.transport import Completion
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["Line", "Outcome", "follow"]
 

@@ -2,10 +2,11 @@
 
 ::
 
-    run        one row: a random name, and how the server wants to be spoken to
+    run        one row: a random name, when it began, and how the server wants to be spoken to
     batches    a batch: its number, dialect, the server's id once that is known, whether it was collected
     lines      which questions a batch holds, in order
     outcomes   what became of a line; only ever added to
+    leftovers  files that the server keeps and nobody needs any more
 
 A batch is written down before it is created, and its outcomes in the transaction that marks it collected. So
 wherever a process is killed, the next one knows what may be under way.
@@ -15,8 +16,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,14 +27,14 @@ import msgspec
 from hmem_core.errors import Damaged, StorageError
 from hmem_core.llm.dialect import Dialect
 from hmem_core.llm.outcomes import Outcome
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 __all__ = ["Batch", "BatchLine", "Record"]
 
 _SCHEMA = 1
 _APPLICATION = int.from_bytes(b"hmof", "big")
 _TABLES = (
-    "CREATE TABLE IF NOT EXISTS run (name TEXT NOT NULL, dialect BLOB)",
+    "CREATE TABLE IF NOT EXISTS run (name TEXT NOT NULL, began INTEGER NOT NULL, dialect BLOB)",
     "CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY AUTOINCREMENT, dialect BLOB NOT NULL, "
     "id TEXT, collected INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE IF NOT EXISTS lines (batch INTEGER NOT NULL, place INTEGER NOT NULL, key BLOB NOT NULL, "
@@ -40,6 +42,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS outcomes (number INTEGER PRIMARY KEY, key BLOB NOT NULL, "
     "purpose TEXT NOT NULL, outcome BLOB NOT NULL)",
     "CREATE INDEX IF NOT EXISTS outcomes_by_key ON outcomes (key)",
+    "CREATE TABLE IF NOT EXISTS leftovers (file TEXT PRIMARY KEY) WITHOUT ROWID",
 )
 
 
@@ -64,6 +67,8 @@ class Batch(msgspec.Struct, frozen=True):
 class Record:
     """The record of one run, held by one process at a time.
 
+    `name` is the run's; `began` is when it did, in UTC microseconds.
+
     Raises:
         StorageError: another process holds it, or the disk refuses; from any method.
     """
@@ -82,10 +87,12 @@ class Record:
                 self._recognise(db)
                 for table in _TABLES:
                     db.execute(table)
-                row = db.execute("SELECT name FROM run").fetchone()
-                self.name: str = uuid.uuid4().hex if row is None else row[0]
+                row = db.execute("SELECT name, began FROM run").fetchone()
+                self.name: str
+                self.began: int
+                self.name, self.began = row or (uuid.uuid4().hex, time.time_ns() // 1000)
                 if row is None:
-                    db.execute("INSERT INTO run (name) VALUES (?)", (self.name,))
+                    db.execute("INSERT INTO run (name, began) VALUES (?, ?)", (self.name, self.began))
         except BaseException:
             self._db.close()
             raise
@@ -155,14 +162,35 @@ class Record:
         with self._explained():
             return [BatchLine(*row) for row in self._db.execute(query, (batch.number,))]
 
-    def collect(self, batch: Batch, outcomes: Mapping[BatchLine, Outcome], dialect: Dialect | None) -> None:
-        """Note what became of the lines of a batch, and in which dialect to go on."""
+    def collect(
+        self,
+        batch: Batch,
+        outcomes: Mapping[BatchLine, Outcome],
+        dialect: Dialect,
+        files: Iterable[str] = (),
+    ) -> None:
+        """Note what became of the lines of a batch, in which dialect to go on, and which files are left."""
         with self._writing() as db:
             for line, outcome in outcomes.items():
                 _add(db, line.key, line.purpose, outcome)
             db.execute("UPDATE batches SET collected = 1 WHERE number = ?", (batch.number,))
-            if dialect is not None:
-                db.execute("UPDATE run SET dialect = ?", (msgspec.msgpack.encode(dialect),))
+            db.execute("UPDATE run SET dialect = ?", (msgspec.msgpack.encode(dialect),))
+            db.executemany("INSERT OR IGNORE INTO leftovers VALUES (?)", ((file,) for file in files))
+
+    def leftovers(self) -> list[str]:
+        """Files that are still to be deleted."""
+        with self._explained():
+            return [file for (file,) in self._db.execute("SELECT file FROM leftovers")]
+
+    def leave(self, files: Iterable[str]) -> None:
+        """Note that files are to be deleted."""
+        with self._writing() as db:
+            db.executemany("INSERT OR IGNORE INTO leftovers VALUES (?)", ((file,) for file in files))
+
+    def deleted(self, file: str) -> None:
+        """Note that a file is gone."""
+        with self._writing() as db:
+            db.execute("DELETE FROM leftovers WHERE file = ?", (file,))
 
     def dialect(self) -> Dialect | None:
         """How the server wants to be spoken to, as far as it was found out."""

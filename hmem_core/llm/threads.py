@@ -12,7 +12,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple, TypeVar
 
 from hmem_core.budgets import Meter, limited
-from hmem_core.effects import Priority, Program, Run, Single
+from hmem_core.effects import Embedded, Priority, Program, Run, Single
 from hmem_core.errors import Closed
 from hmem_core.llm.cache import ReplyCache
 from hmem_core.llm.driver import AsyncDriver
@@ -35,6 +35,7 @@ class ThreadDriver:
         embed: from texts to an array of rows; called in a thread.
         llm: the model.
         transport: makes the way to the model, in place of HTTP.
+        embed_states: from texts to an `Embedded`, where the encoder can give states; called in a thread.
     """
 
     def __init__(
@@ -43,10 +44,11 @@ class ThreadDriver:
         llm: LLM,
         *,
         transport: Callable[[], Transport] | None = None,
+        embed_states: Callable[[Sequence[str]], Embedded] | None = None,
     ) -> None:
         self.ledger = Ledger()
         self._cache = None if llm.cache is None else ReplyCache(llm.cache)
-        self._make = functools.partial(_driver, embed, llm, transport, self.ledger, self._cache)
+        self._make = functools.partial(_driver, embed, llm, transport, self.ledger, self._cache, embed_states)
         self._meter = None if llm.budget is None else Meter(llm.budget, llm.prices)
         self._lock = threading.Lock()
         self._home: _Home | None = None
@@ -189,9 +191,10 @@ def _driver(
     transport: Callable[[], Transport] | None,
     ledger: Ledger,
     cache: ReplyCache | None,
+    embed_states: Callable[[Sequence[str]], Embedded] | None,
 ) -> AsyncDriver:
     way = None if transport is None else transport()
-    return AsyncDriver(embed, llm, transport=way, ledger=ledger, cache=cache)
+    return AsyncDriver(embed, llm, transport=way, ledger=ledger, cache=cache, embed_states=embed_states)
 
 
 _drivers: weakref.WeakSet[ThreadDriver] = weakref.WeakSet()

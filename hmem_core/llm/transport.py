@@ -20,6 +20,10 @@ T = TypeVar("T")
 _CONNECT = 10.0
 """Seconds that connecting may take."""
 
+_LANE = 16
+"""Requests under way in one client. Its pool looks at all its connections for each request, which costs more
+than the request itself where there are a hundred."""
+
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
     """What a model replied. Token counts are None where the server does not say."""
@@ -47,12 +51,13 @@ class Transport(Protocol):
 
 
 class Connection:
-    """An `openai.AsyncOpenAI`, loaded when it is first needed. Belongs to one event loop."""
+    """An `openai.AsyncOpenAI`, loaded when it is first needed; several where many requests are under way.
+    Belongs to one event loop."""
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
         self._openai: Any = None
-        self._client: Any = None
+        self._lanes: list[_Lane] = []
         self._loading = asyncio.Lock()
 
     async def call(self, request: Callable[[Any], Awaitable[T]]) -> T:
@@ -61,9 +66,11 @@ class Connection:
         Raises:
             Failure: there was none.
         """
-        openai, client = await self._open()
+        openai = await self._load()
+        lane = self._lane()
+        lane.busy += 1
         try:
-            return await request(client)
+            return await request(lane.client)
         except openai.APIStatusError as error:
             said = error.body.get("message") if isinstance(error.body, dict) else None
             raise Failure(
@@ -74,14 +81,31 @@ class Connection:
             ) from error
         except openai.APIConnectionError as error:
             raise Failure(f"{error.message} {error.__cause__ or ''}".strip()) from error
+        finally:
+            lane.busy -= 1
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
+        for lane in self._lanes:
+            await lane.client.close()
 
-    async def _open(self) -> tuple[Any, Any]:
+    def _lane(self) -> _Lane:
+        """The client with the fewest requests under way, or a new one where all have many."""
+        lane = min(self._lanes, key=lambda lane: lane.busy, default=None)
+        if lane is None or lane.busy >= _LANE:
+            lane = _Lane(
+                self._openai.AsyncOpenAI(
+                    api_key=self._llm.key,
+                    base_url=self._llm.base_url,
+                    max_retries=0,  # ours would be multiplied by them
+                    timeout=self._openai.Timeout(self._llm.timeout, connect=min(_CONNECT, self._llm.timeout)),
+                )
+            )
+            self._lanes.append(lane)
+        return lane
+
+    async def _load(self) -> Any:
         async with self._loading:
-            if self._client is None:
+            if self._openai is None:
                 try:
                     # In a thread, since it takes a second, in which embeddings can go on.
                     self._openai = await asyncio.to_thread(importlib.import_module, "openai")
@@ -90,13 +114,15 @@ class Connection:
                         "language models need the package openai; install it with: "
                         "pip install 'hmem-core[llm]'"
                     ) from error
-                self._client = self._openai.AsyncOpenAI(
-                    api_key=self._llm.key,
-                    base_url=self._llm.base_url,
-                    max_retries=0,  # ours would be multiplied by them
-                    timeout=self._openai.Timeout(self._llm.timeout, connect=min(_CONNECT, self._llm.timeout)),
-                )
-        return self._openai, self._client
+        return self._openai
+
+
+class _Lane:
+    """A client, and how many requests it has under way."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.busy = 0
 
 
 class OpenAITransport:

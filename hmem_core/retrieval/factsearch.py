@@ -14,9 +14,9 @@ from hmem_core.columns.facts import FactColumns
 from hmem_core.facts import rendering
 from hmem_core.journal.entries import ACTIVE, PENDING, SUPERSEDED
 from hmem_core.messages import clean
-from hmem_core.options import FactOptions
+from hmem_core.options import FactOptions, ReadingOptions
 from hmem_core.records import Evidence, Unit
-from hmem_core.retrieval import filters
+from hmem_core.retrieval import filters, selection
 from hmem_core.retrieval.facts import Question, Ranked, rank
 from hmem_core.retrieval.request import Request
 from hmem_core.retrieval.told import Lent
@@ -69,27 +69,30 @@ def _question(
 
 
 def search_facts(
-    request: Request, vector: FloatArray, reader: FactReader, tz: dt.tzinfo, past: bool | None
+    request: Request, vector: FloatArray, reader: FactReader, tz: dt.tzinfo, options: ReadingOptions
 ) -> list[Evidence]:
     """The facts most worth reading for a request, best first; ``request.k`` units at most.
 
     ``between`` is about the time at which a fact is true; ``where`` about the turns that tell it.
     """
-    question = _question(request, vector, reader, tz, past)
+    question = _question(request, vector, reader, tz, options.past)
     with reader.reading() as state:
         view = state.view()
         allowed = None if request.where is None else filters.mask(view, tz, where=request.where)
-        return facts_for(state, view, question, request, allowed, reader.options, tz)
+        found = facts_for(state, view, question, request, allowed, reader.options, tz)
+    if request.k == "auto":
+        return found[: selection.enough([one.score for one in found], options.enough)]
+    return found
 
 
 def lent_to(
-    request: Request, vector: FloatArray, reader: FactReader, tz: dt.tzinfo, past: bool | None
+    request: Request, vector: FloatArray, reader: FactReader, tz: dt.tzinfo, options: ReadingOptions
 ) -> Lent | None:
     """What facts say for turns; None where there are no facts."""
     with reader.reading() as state:
         if not len(state.facts):
             return None
-        question = _question(request, vector, reader, tz, past)
+        question = _question(request, vector, reader, tz, options.past)
         return _lent(state, len(state.turns), question._replace(between=None), reader.options)
 
 
@@ -115,7 +118,7 @@ def facts_for(
     ranked = rank(state.facts, question, state.analyzer, options)
     shown = _Shown(state.facts, view, question, ranked, allowed, options, tz)
     made: list[Evidence] = []
-    room = request.k
+    room = selection.REACH if request.k == "auto" else request.k
     for place, units in shown.groups():
         if len(units) <= room:
             room -= len(units)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from hmem_core.errors import InvalidInput, TurnForgotten, TurnNotFound
 from hmem_core.records import Evidence, Turn
@@ -13,7 +15,11 @@ from hmem_core.retrieval.views import Hit
 from hmem_core.state import View
 from hmem_core.times import datetime_of
 
-__all__ = ["evidence", "row", "turn"]
+__all__ = ["evidence", "lead_ins", "row", "turn"]
+
+
+_SHORT = 6.0
+"""A turn of fewer terms says little alone."""
 
 
 def row(view: View, id: Any) -> int:
@@ -74,6 +80,7 @@ def evidence(view: View, hit: Hit, *, explain: bool) -> Evidence | None:
         score=hit.score,
         span=(first.id, turns[-1].id),
         turns=tuple(one.id for one in turns),
+        repeats=hit.repeats,
         at=first.at,
         role=first.role,
         speaker=speakers.pop() if len(speakers) == 1 else None,
@@ -82,3 +89,22 @@ def evidence(view: View, hit: Hit, *, explain: bool) -> Evidence | None:
         metadata=first.metadata if single else {},
         signals=hit.signals if explain else None,
     )
+
+
+def lead_ins(view: View, found: Sequence[Evidence], allowed: npt.NDArray[np.uint8]) -> dict[int, Evidence]:
+    """By turn id, the turn before it in its session, for turns that say little alone: those that answer a
+    question, and short ones. Turns that are not allowed lead in to nothing."""
+    narrow = view.narrow
+    leads = {}
+    for piece in found:
+        if piece.kind != "turn":
+            continue
+        row = piece.turns[0]
+        before = int(narrow["previous"][row])
+        if before < 0 or not allowed[before]:
+            continue
+        if narrow["asks"][before] or narrow["length"][row] < _SHORT:
+            lead = evidence(view, Hit((before, before), (before,), piece.score, {}), explain=False)
+            if lead is not None:
+                leads[row] = lead
+    return leads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from hmem_core.options import ReadingOptions
@@ -15,7 +17,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked for."""
 
     query: str
-    k: int = 8
+    k: int | Literal["auto"] = 8
     view: str = "fused"
     between: tuple[TimeLike | None, TimeLike | None] | None = None
     where: filters.Where | None = None

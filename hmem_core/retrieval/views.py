@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from hmem_core.columns.scanning import best_rows, top_k
 from hmem_core.options import ReadingOptions
-from hmem_core.retrieval import signals
-from hmem_core.retrieval.told import Lent
+from hmem_core.retrieval import selection, signals
+from hmem_core.retrieval.signals import Query
+from hmem_core.segments.policy import settled
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
 from hmem_kernels import frozen
@@ -23,15 +24,6 @@ FloatArray = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
 
 
-class Query(NamedTuple):
-    """What is asked, its unit vector, and what is known beforehand."""
-
-    text: str
-    vector: FloatArray
-    told: Lent | None = None
-    """What facts say for turns, and against them."""
-
-
 class Hit(NamedTuple):
     """Successive turns that a view found: one, or those of a segment that may be shown."""
 
@@ -40,14 +32,23 @@ class Hit(NamedTuple):
     score: float
     signals: dict[str, float]
     """The parts that add up to the score."""
+    repeats: tuple[int, ...] = ()
+    """Rows that say the same and are not shown."""
 
 
 class Ranker(NamedTuple):
-    """A view: how it ranks, and whether it reads the segment tree."""
+    """A view: how it ranks, and what it needs for it."""
 
     rank: Callable[[View, Query, int, Mask, ReadingOptions], list[Hit]]
     """(memory, query, k, allowed turns, options) -> hits of k turns at most together, best first."""
     tree: bool = False
+    events: bool = False
+    columns: Callable[[View, Query, int, Mask, ReadingOptions], signals.Signals] | None = None
+    """(memory, query, k, allowed turns, options) -> signals of all turns; for views of single turns."""
+    positive: bool = False
+    """Only turns that score more than 0 are found."""
+    states: bool = False
+    """Whether it compares token states."""
     facts: bool = False
     """Whether it heeds what facts say for turns."""
 
@@ -68,21 +69,64 @@ def lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpt
 
 
 def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
-    """Turns by all signals together: embeddings and words, what neighbours in the session lend, what is
-    inherited from the segments of the tree, and what facts say for and against the turns that tell them."""
-    columns = {
-        "dense": signals.dense(view, query.vector, allowed, options),
-        "lexical": signals.lexical(view, query.text, allowed, options),
-    }
+    """Turns by all signals together: embeddings, words and late interaction, what neighbours in the session
+    lend, above all a question the turn that answers it, how good the session is, what is inherited from the
+    segments of the tree, what their events gain them, and what facts say for and against them."""
+    return _best(view, _fused(view, query, k, allowed, options), k, allowed, options)
+
+
+def _fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+    columns, cosines = _own(view, query, allowed, options)
     own = columns["dense"] + columns["lexical"]
+    if query.states is not None:
+        columns = signals.with_late(view, query.states, k, columns, allowed, options)
+        own = np.add.reduce(list(columns.values()))
     columns["lateral"] = signals.lateral(view, own, options)
+    columns["answer"] = signals.answers(view, own, options)
+    columns["session"] = signals.session(view, own, allowed, options)
     columns["tree"] = signals.inherited(view, own, allowed, options)
+    columns["event"] = signals.anchored(view, query, own, cosines, allowed, options, options.event)
     if query.told is not None:
         columns["fact"] = query.told.column(view.rows, options.fact)
+    return columns
+
+
+def events(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
+    """Turns by embeddings and words, and as much again by their events (after HiGMem's events as anchors)."""
+    return _best(view, _events(view, query, k, allowed, options), k, allowed, options)
+
+
+def _events(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+    columns, cosines = _own(view, query, allowed, options)
+    own = columns["dense"] + columns["lexical"]
+    columns["event"] = signals.anchored(view, query, own, cosines, allowed, options, 1.0)
+    return columns
+
+
+def _own(
+    view: View, query: Query, allowed: Mask, options: ReadingOptions
+) -> tuple[signals.Signals, FloatArray]:
+    """What each turn scores by itself, and the cosines."""
+    cosines = signals.cosines(view, query.vector)
+    columns = {
+        "dense": signals.standardised(cosines, allowed, options.dense),
+        "lexical": signals.lexical(view, query.text, allowed, options),
+    }
+    return columns, cosines
+
+
+def _best(view: View, columns: signals.Signals, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
+    """What is shown of the turns whose scores are the sums of these columns."""
     total: FloatArray = np.add.reduce(list(columns.values()))
+    ranked = best_rows(total, selection.pool(k), allowed)
+    folds = [selection.Fold(row, ()) for row in ranked.tolist()]
+    if options.fold:
+        folds = selection.folded(view.text, view.narrow["speaker"], ranked)
+    rows = np.array([fold.row for fold in folds], np.int64)
+    chosen = selection.varied(view.vectors, rows, total[rows], k, options.diversity)
     return [
-        _turn(int(row), {name: float(column[row]) for name, column in columns.items()})
-        for row in best_rows(total, k, allowed)
+        _turn(row, {name: float(column[row]) for name, column in columns.items()}, repeats)
+        for row, repeats in (folds[place] for place in chosen)
     ]
 
 
@@ -96,7 +140,9 @@ def time(view: View, query: Query, k: int, allowed: Mask, options: ReadingOption
     tree = view.tree
     shown = covered(tree, allowed)
     candidates = frozen(((shown > 0) & (shown <= k)).astype(np.uint8))
-    local = node_scores(tree, signals.cosines(view, query.vector))
+    leaves = signals.cosines(view, query.vector)
+    local = node_scores(tree, leaves)
+    options = settled(options, leaves, allowed)
     notes = view.annotations
     if notes.nodes.size:  # a summary may be nearer to the query than the mean of the turns it is of
         local[notes.nodes] = np.maximum(local[notes.nodes], notes.matrix() @ query.vector)
@@ -122,14 +168,23 @@ def time(view: View, query: Query, k: int, allowed: Mask, options: ReadingOption
     return hits
 
 
-def _turn(row: int, parts: dict[str, float]) -> Hit:
-    return Hit((row, row), (row,), sum(parts.values()), parts)
+def _dense(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+    return {"dense": signals.cosines(view, query.vector)}
+
+
+def _lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> signals.Signals:
+    return {"lexical": signals.words(view, query.text, allowed, options)}
+
+
+def _turn(row: int, parts: dict[str, float], repeats: tuple[int, ...] = ()) -> Hit:
+    return Hit((row, row), (row,), sum(parts.values()), parts, repeats)
 
 
 VIEWS = {
-    "fused": Ranker(fused, tree=True, facts=True),
-    "dense": Ranker(dense),
-    "lexical": Ranker(lexical),
+    "fused": Ranker(fused, tree=True, events=True, columns=_fused, states=True, facts=True),
+    "dense": Ranker(dense, columns=_dense),
+    "lexical": Ranker(lexical, columns=_lexical, positive=True),
     "time": Ranker(time, tree=True),
+    "events": Ranker(events, events=True, columns=_events),
 }
 """Rankers by the name of their view."""

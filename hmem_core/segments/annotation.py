@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hmem_core.columns.blocks import BLOCK_ROWS
+from hmem_core.columns.blocks import rows_of
 
 __all__ = ["representatives", "shortened"]
 
@@ -45,7 +45,7 @@ def representatives(
         rows = rows[:: -(-rows.size // SAMPLE)]
     if rows.size <= count or not count:
         return rows[:count]
-    sample = _gathered(vectors, rows)
+    sample = rows_of(vectors, rows)
     centroid = sample.sum(axis=0)
     near = sample @ (centroid / max(float(np.linalg.norm(centroid)), 1e-9))
     near *= lengths[rows] / (lengths[rows] + HALF)
@@ -60,18 +60,6 @@ def representatives(
         likeness = np.maximum(likeness, among @ among[chosen[-1]])
     found: RowArray = rows[short[np.sort(chosen)]]
     return found
-
-
-def _gathered(vectors: Sequence[FloatArray], rows: RowArray) -> FloatArray:
-    """Those rows of the column as one array; `rows` ascending."""
-    cuts = np.searchsorted(rows, np.arange(1, len(vectors)) * BLOCK_ROWS)
-    parts = np.split(rows, cuts)
-    return np.concatenate(
-        [
-            block[part - number * BLOCK_ROWS]
-            for number, (block, part) in enumerate(zip(vectors, parts, strict=True))
-        ]
-    )
 
 
 def shortened(text: str, longest: int) -> str:

@@ -5,17 +5,19 @@ dtypes are the caller's part. Input arrays are read-only (`frozen`), so that eac
 Importing compiles nothing; `warm` compiles everything, and what it compiled is cached on disk.
 """
 
-from hmem_kernels import cascade, frontier, lexical, propagate, scan, select
+from hmem_kernels import affiliation, cascade, frontier, lexical, maxsim, propagate, scan, select
 from hmem_kernels._kernel import KERNELS, compilations, frozen, kernel, warm
 
 __all__ = [
     "KERNELS",
+    "affiliation",
     "cascade",
     "compilations",
     "frontier",
     "frozen",
     "kernel",
     "lexical",
+    "maxsim",
     "propagate",
     "scan",
     "select",

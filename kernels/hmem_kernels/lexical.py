@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hmem_kernels._kernel import frozen, kernel
 
-__all__ = ["Postings", "Tail", "add_postings", "bm25", "merge_postings"]
+__all__ = ["Postings", "Tail", "add_postings", "bm25", "latest_postings", "merge_postings"]
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -211,3 +211,50 @@ def merge_postings(live: MaskArray, base: Postings, tail: Tail, merged: Postings
         _reverse(merged, first, size - 1)
         merged.offsets[term + 1] = size
     return size
+
+
+def _latest_examples() -> Iterator[tuple[Any, ...]]:
+    base, tail = _postings()
+    for terms in ([], [2, -1, 1, 0]):
+        n = len(terms)
+        numbers = frozen(np.array(terms, np.int32))
+        written = (np.zeros(n, np.int64), np.zeros(n, np.int32), np.zeros((n, 2), np.int32))
+        yield numbers, base.frozen(), tail.frozen(), 10, *written
+
+
+@kernel(examples=_latest_examples)
+def latest_postings(
+    terms: IntArray,
+    base: Postings,
+    tail: Tail,
+    first: int,
+    found: OffsetArray,
+    held: IntArray,
+    turns: IntArray,
+) -> None:
+    """Of each term, count the turns that have it, and write the latest of them.
+
+    terms  int32 (n,): -1 for a term that is in neither base nor tail
+    first  added to the number of each turn
+    found  int64 (n,), updated: how many turns
+    held   int32 (n,), updated: how many of `turns` are written
+    turns  int32 (n, most), updated: the latest first, as far as there is room
+    """
+    for i in range(terms.size):
+        if terms[i] < 0:
+            continue
+        term = np.uint32(terms[i])
+        posting = tail.latest[term] if term < tail.latest.size else np.int32(-1)
+        while posting >= 0:
+            found[i] += 1
+            if held[i] < turns.shape[1]:
+                turns[i, held[i]] = first + tail.turns[posting]
+                held[i] += 1
+            posting = tail.earlier[posting]
+        if term + 1 < base.offsets.size:
+            start, p = base.offsets[term], base.offsets[term + 1]
+            found[i] += p - start
+            while p > start and held[i] < turns.shape[1]:
+                p -= 1
+                turns[i, held[i]] = first + base.turns[p]
+                held[i] += 1

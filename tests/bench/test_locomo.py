@@ -19,7 +19,7 @@ from hmem_core.options import SegmentOptions
 from hmem_core.records import EncoderIdentity
 from hmem_core.retrieval.tokens import estimate_tokens
 from tests.embedding import tiny
-from tests.helpers import hashing_encoder
+from tests.helpers import HashingStates, hashing_encoder
 
 FILLERS = ["fog", "sun", "wind", "snow", "hail", "storm", "cloud"]
 
@@ -86,8 +86,8 @@ def row(report: dict[str, Any], view: str, split: str = "all", category: object 
 
 def test_figures_are_those_worked_out_by_hand(run: Any) -> None:
     report, _ = run("--views", "lexical")
-    lines = [f"[{turn}] Mon 2023-05-08 13:56 Ann: {' '.join(['boat', *FILLERS[:turn]])}" for turn in range(7)]
-    tokens = estimate_tokens("\n".join(lines))
+    lines = [f"[{turn}] 13:56 Ann: {' '.join(['boat', *FILLERS[:turn]])}" for turn in range(7)]
+    tokens = estimate_tokens("\n".join(["Mon 2023-05-08, session_1", *lines]))
     precision = pytest.approx(1 / 7, abs=1e-4)
     assert row(report, "lexical", "dev") == {
         "view": "lexical",
@@ -200,6 +200,25 @@ def test_vectors_are_remembered_by_encoder_and_text(tmp_path: Path) -> None:
     with CachedEncoder(other, tmp_path / "cache") as cached:
         cached.embed(["rain"])
         assert other.asked == ["rain"]
+
+
+def test_states_are_remembered_too(tmp_path: Path) -> None:
+    first, second = HashingStates(), HashingStates()
+    texts = ["a boat", "rain", "a boat", ""]
+    expected = HashingStates().embed_states(texts)
+    for encoder, runs in ((first, ["a boat", "rain", ""]), (second, [])):
+        with CachedEncoder(encoder, tmp_path / "cache") as cached:
+            found = cached.embed_states(texts)
+            assert [text for text, _ in encoder.runs] == runs
+            assert np.array_equal(found.vectors, expected.vectors)
+            assert found.states is not None
+            assert expected.states is not None
+            for one, other in zip(found.states, expected.states, strict=True):
+                assert one.tokens == other.tokens
+                np.testing.assert_allclose(one.vectors.ravel(), other.vectors.ravel(), atol=1e-3)
+            assert cached.embed_states([]).vectors.shape == (0, encoder.identity.dimension)
+    with CachedEncoder(hashing_encoder(), tmp_path / "cache") as cached:
+        assert cached.embed_states(["rain"]).states is None
 
 
 @pytest.mark.data

@@ -100,6 +100,22 @@ def test_add_stores_nothing_that_has_no_meaning(run: Run) -> None:
         assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("text", "--metadata", "n=99999999999999999999999"),
+        ("text", "--metadata", "n=NaN"),
+        ("text", "--metadata", "n"),
+        ("text", "--at", "yesterday"),
+        ("text", "--tz", "Mars/Olympus"),
+        ("  ",),
+    ],
+)
+def test_an_add_that_is_refused_makes_no_memory(run: Run, place: Path, wrong: tuple[str, ...]) -> None:
+    assert run("add", *wrong).exit_code == 2
+    assert not place.exists()
+
+
 # -- import ------------------------------------------------------------------------------------------
 
 
@@ -217,7 +233,7 @@ def test_nothing_found_is_1_and_says_so(filled: Run, command: str) -> None:
 
 def test_context_prints_what_a_prompt_takes(filled: Run) -> None:
     text = filled("context", "kettle", "--max-tokens", "60", "--tz", "Asia/Tokyo").stdout
-    assert "[0] Thu 2026-01-01 19:00 Ann: the kettle whistles\n" in text
+    assert "Thu 2026-01-01, s1\n[0] 19:00 Ann: the kettle whistles\n" in text
     packed = documents(filled("context", "kettle", "--max-tokens", "60", "--json"))[0]
     assert packed["tokens"] <= 60
     tight = filled("context", "kettle", "--max-tokens", "1")
@@ -246,7 +262,8 @@ def test_get_shows_a_turn_whole(filled: Run) -> None:
 
 def test_search_explains_every_view_in_parts_that_add_up(filled: Run) -> None:
     for view, signals in [
-        ("fused", {"dense", "lexical", "lateral", "tree"}),
+        ("fused", {"dense", "lexical", "lateral", "answer", "session", "tree", "event"}),
+        ("events", {"dense", "lexical", "event"}),
         ("dense", {"dense"}),
         ("lexical", {"lexical"}),
         ("time", {"centroid", "top-down"}),
@@ -315,6 +332,35 @@ def test_tree_shows_a_part_or_the_way_to_a_turn(grove: Run, place: Path) -> None
     assert len(rows(grove("tree", "--depth", "0"))) == 1
 
 
+def test_events_in_a_pipe_are_a_line_each(grove: Run, place: Path) -> None:
+    with hmem.open(place, encoder=hashing_encoder()) as memory:
+        events = list(memory.events)
+    found = rows(grove("events"))
+    assert [int(row[0]) for row in found] == [event.id for event in events]
+    assert [int(row[2]) for row in found] == [len(event.turns) for event in events]
+    assert len(rows(grove("events", "-n", "1"))) == 1
+    assert [row["id"] for row in documents(grove("events", "--json"))] == [event.id for event in events]
+    of_turn = rows(grove("events", "--turn", "0"))
+    assert [int(row[0]) for row in of_turn] == [event.id for event in events if 0 in event.turns]
+    searched = rows(grove("events", "kettle", "--limit", "1"))
+    assert float(searched[0][1]) > 0
+    assert grove("events", "--min-turns", "99").exit_code == 1
+    assert grove("events", "--turn", "99").exit_code == 1
+
+
+def test_event_prints_its_timeline(grove: Run, place: Path) -> None:
+    with hmem.open(place, encoder=hashing_encoder()) as memory:
+        event = memory.events.get(0)
+    result = grove("event", "0")
+    assert event.summary in result.stdout
+    timeline = rows(result)[-len(event.timeline) :]
+    assert [(int(row[1]), row[2]) for row in timeline] == [(item.turn, item.fact) for item in event.timeline]
+    (document,) = documents(grove("event", "0", "--json"))
+    assert document["turns"] == list(event.turns)
+    missing = grove("event", "99")
+    assert (missing.exit_code, "no event 99" in missing.stderr) == (1, True)
+
+
 def test_tree_says_what_it_cannot_show(grove: Run) -> None:
     grove("forget", "--id", "3", "--yes")
     for arguments, code in [
@@ -375,7 +421,7 @@ def test_verify_finds_what_is_damaged(filled: Run, place: Path) -> None:
         memory.checkpoint()
     sound = filled("verify")
     assert sound.exit_code == 0
-    assert "journal: sound; 5 entries" in sound.stdout
+    assert "journal: sound; 6 entries" in sound.stdout
     assert documents(filled("verify", "--json"))[0]["sound"] is True
 
     (checkpoint,) = (path for path in (place / "checkpoints").iterdir() if path.name.isdigit())

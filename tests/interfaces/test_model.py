@@ -46,3 +46,35 @@ def test_a_mode_that_asks_a_model_needs_one(run: Run) -> None:
     refused = run("add", "text", "--compatibility", "batch")
     assert refused.exit_code == 2
     assert "--llm-model" in refused.stderr
+
+
+def choose(request: ChatRequest) -> Any:
+    """Of what is shown, what speaks of number 3."""
+    records = [one for one in request.messages[-1]["content"].splitlines() if one.startswith('{"id"')]
+    return {"turns": [json.loads(one)["id"] for one in records if "number 3" in one]}
+
+
+def test_guided_search_and_context(run: Run) -> None:
+    assert run("import", "-", input=lines(9)).exit_code == 0
+    with ScriptedServer(choose) as server:
+        model = ("--guided", "--llm-model", "scripted", "--llm-base-url", server.url)
+        found = run("search", "which bread", *model, "--explain")
+        assert found.exit_code == 0
+        (hit,) = found.stdout.splitlines()
+        assert "bread number 3" in hit
+        assert "stages=vectors,filter" in hit
+        assert json.loads(run("search", "which bread", *model, "--json").stdout)["turns"] == [3]
+        packed = run("context", "which bread", *model).stdout
+        assert "number 3" in packed
+        assert "number 4" not in packed
+        asked = len(server.asks)
+        assert "number 4" in run("context", "which bread", *model[1:]).stdout
+        assert len(server.asks) == asked  # named, but not asked
+
+
+def test_guided_search_needs_a_model(run: Run) -> None:
+    assert run("import", "-", input=lines(2)).exit_code == 0
+    for command in ("search", "context"):
+        refused = run(command, "bread", "--guided")
+        assert refused.exit_code == 2
+        assert "--llm-model" in refused.stderr

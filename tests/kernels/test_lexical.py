@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from hmem_kernels import frozen
-from hmem_kernels.lexical import Postings, Tail, add_postings, bm25, merge_postings
+from hmem_kernels.lexical import Postings, Tail, add_postings, bm25, latest_postings, merge_postings
 from tests.oracles import lexical as oracle
 
 TERMS = 6
@@ -103,6 +103,19 @@ def test_merging_equals_the_oracle(turns, data):
     live = masks(data.draw, len(turns))
     at = data.draw(st.integers(0, len(turns)))
     assert lists_of(merged(*split(turns, at), live)) == oracle.merge_postings(turns, TERMS, live)
+
+
+@given(turn_lists, st.lists(st.integers(-1, TERMS - 1), max_size=5), st.integers(0, 4), st.data())
+def test_latest_postings_equal_the_oracle(turns, terms, most, data):
+    base, tail = split(turns, data.draw(st.integers(0, len(turns))))
+    n = len(terms)
+    found, held, latest = np.zeros(n, np.int64), np.zeros(n, np.int32), np.zeros((n, most), np.int32)
+    numbers = frozen(np.array(terms, np.int32))
+    latest_postings(numbers, base.frozen(), tail, 7, found, held, latest)
+    counts, expected = oracle.latest_postings(turns, terms, most)
+    assert found.tolist() == counts
+    rows = [(row[:count] - 7).tolist() for row, count in zip(latest, held, strict=True)]
+    assert rows == expected
 
 
 def test_terms_that_are_new_to_the_base():

@@ -12,9 +12,10 @@ from tests.llm.scripted import ScriptedServer
 MODEL = "scripted"
 
 
-def connect(server: ScriptedServer, **options: Any) -> AsyncOpenAI:
+def connect(server: ScriptedServer | None, **options: Any) -> AsyncOpenAI:
     """A client that tries once. It does not read certificates, which takes longer than most tests."""
-    settings = {"base_url": server.url, "api_key": "test", "max_retries": 0, "timeout": 5.0, **options}
+    where = {} if server is None else {"base_url": server.url}
+    settings = {"api_key": "test", "max_retries": 0, "timeout": 5.0, **where, **options}
     return AsyncOpenAI(http_client=DefaultAsyncHttpxClient(verify=False), **settings)
 
 

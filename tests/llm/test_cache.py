@@ -16,7 +16,7 @@ from hmem_core.effects import Ask
 from hmem_core.llm.cache import ReplyCache, fingerprint
 from hmem_core.llm.driver import AsyncDriver
 from hmem_core.llm.schemas import json_schema
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 from tests.helpers import files_holding, open_memory
 from tests.llm.programs import Encoder, Said, ask, asking, echo, model
 from tests.llm.scripted import ScriptedServer

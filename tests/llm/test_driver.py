@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
-from hmem_core.effects import Ask, Embed, Message, Priority, Program, Together, gather
+from hmem_core.effects import Embed, Priority, Program, Together, gather
 from hmem_core.errors import BudgetExceeded, Closed, EncoderError, LLMMissing, LLMRefused
 from hmem_core.llm.driver import AsyncDriver
 from hmem_core.llm.gate import Gate
+from hmem_core.llm.transport import OpenAITransport
 from hmem_core.options import Budget
 from tests.helpers import hashed
-from tests.llm.helpers import connect
 from tests.llm.programs import (
     Encoder,
     Told,
@@ -28,10 +27,6 @@ from tests.llm.programs import (
     model,
 )
 from tests.llm.scripted import ScriptedServer, dropped, unauthorized
-
-
-class Place(msgspec.Struct):
-    city: str
 
 
 @pytest.fixture
@@ -343,25 +338,21 @@ def test_a_transport_of_ones_own() -> None:
     assert told.bodies[0]["messages"][-1] == {"role": "user", "content": "x"}
 
 
-@pytest.mark.timeout(600)
-def test_a_validated_reply_of_any_endpoint(endpoint: str, scripted_server: ScriptedServer) -> None:
-    async def scenario() -> None:
-        async with connect(scripted_server, base_url=endpoint) as client:
-            name = (await client.models.list()).data[0].id
-        llm = model(model=name, base_url=endpoint, timeout=300.0)
-        question = Ask(
-            "place", (Message("user", "Ann lives in Porto. In which city does she live?"),), Place, 60
-        )
+def test_many_questions_at_once_share_a_few_clients(server: ScriptedServer) -> None:
+    """Each with its own pool, since the work of a pool for one request grows with its connections."""
 
-        def program() -> Program[Place]:
-            return (yield question)
+    async def scenario(concurrency: int) -> int:
+        transport = OpenAITransport(model(server))
+        lanes = transport._connection._lanes
+        server.hold()
+        async with AsyncDriver(
+            Encoder().embed, model(server, concurrency=concurrency), transport=transport
+        ) as driver:
+            running = asyncio.gather(*(driver.run(asking(f"{concurrency}.{i}")) for i in range(50)))
+            await server.until(lambda: server.in_flight == concurrency)
+            server.release()
+            assert await running == [f"{concurrency}.{i}" for i in range(50)]
+            assert all(lane.busy == 0 for lane in lanes)
+            return len(lanes)
 
-        async with AsyncDriver(Encoder().embed, llm) as driver:
-            assert "porto" in (await driver.run(program())).city.lower()
-            total = driver.ledger.snapshot().total
-        assert total.calls >= 1
-        assert total.input_tokens > 5
-        assert total.output_tokens > 3
-
-    scripted_server.answer = lambda request: {"city": "Porto"}
-    asyncio.run(scenario())
+    assert [asyncio.run(scenario(n)) for n in (16, 17, 40)] == [1, 2, 3]

@@ -13,7 +13,7 @@ from hmem_core.budgets import Billed, Meter, estimate_tokens, limited
 from hmem_core.effects import Ask, Embed, Message, Program, Run, Single, Together, drive, gather, together
 from hmem_core.errors import BudgetExceeded, EncoderError, InvalidInput, LLMUnavailable
 from hmem_core.options import Budget, Prices
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 
 
 def ask(text: str, max_tokens: int = 10) -> Ask:

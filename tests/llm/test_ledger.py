@@ -12,7 +12,7 @@ from hmem_core.budgets import estimate_tokens
 from hmem_core.llm.driver import AsyncDriver
 from hmem_core.llm.ledger import Ledger
 from hmem_core.options import LLM, Budget, Prices
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 from tests.llm.programs import Encoder, Told, asking, model
 from tests.llm.scripted import Reply, ScriptedServer, no_usage
 

@@ -29,7 +29,9 @@ def answer(request: ChatRequest) -> Any:
 def memory(server: ScriptedServer, location: Path | None = None, **options: Any) -> dict[str, Any]:
     llm = hmem.LLM(model=MODEL, base_url=server.url, api_key="test", **options)
     segments = hmem.SegmentOptions(compatibility="batch")
-    return {"location": location, "encoder": hashing_encoder(), "llm": llm, "segments": segments}
+    events = hmem.EventOptions(affiliation="cosine", describe=False)
+    encoder = hashing_encoder()
+    return {"location": location, "encoder": encoder, "llm": llm, "segments": segments, "events": events}
 
 
 def test_add_settle_and_what_the_ledger_says() -> None:

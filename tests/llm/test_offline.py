@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import signal
-import sqlite3
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,13 +13,10 @@ import pytest
 import hmem_core as hmem
 from hmem_core.budgets import limited
 from hmem_core.effects import Ask, Embed, Message, Program, Together
-from hmem_core.errors import BudgetExceeded, Damaged, LLMRefused, LLMUnavailable, MalformedReply, StorageError
-from hmem_core.llm.batches import BatchApi
-from hmem_core.llm.offline import OfflineDriver
-from hmem_core.options import LLM, Budget, Prices
-from tests.faults.harness import ROOT
-from tests.llm.offline_run import CONVERSATIONS, ROUNDS, conversations
-from tests.llm.programs import Encoder, Said, ask, asking, at_once, echo, in_turn, model
+from hmem_core.errors import BudgetExceeded, LLMRefused, LLMUnavailable, MalformedReply
+from hmem_core.options import Budget, Prices
+from tests.llm.offline_bench import Bench, Programs, says
+from tests.llm.programs import Said, ask, asking, at_once, echo, in_turn
 from tests.llm.scripted import (
     Arrived,
     ChatRequest,
@@ -39,14 +28,11 @@ from tests.llm.scripted import (
     null_content,
     rate_limited,
     refused,
-    slow,
     truncated,
     unauthorized,
     unavailable,
     unsupported,
 )
-
-Programs = Mapping[str, Callable[[], Program[Any]]]
 
 
 @pytest.fixture
@@ -55,163 +41,9 @@ def server(scripted_server: ScriptedServer) -> ScriptedServer:
     return scripted_server
 
 
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-async def soon(seconds: float) -> None:
-    await asyncio.sleep(0)
-
-
-class Bench:
-    """Runs programs over a server with one record; each time as a new process would."""
-
-    def __init__(self, server: ScriptedServer, path: Path) -> None:
-        self.server = server
-        self.state = path / "offline"
-        self.encoder = Encoder()
-        self.ledger: hmem.LedgerSnapshot | None = None
-
-    def run(self, programs: Programs, llm: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-        async def scenario() -> dict[str, Any]:
-            setting = {"sleep": soon, **options}
-            chosen: LLM = model(self.server, **(llm or {}))
-            async with OfflineDriver(chosen, self.encoder.embed, self.state, **setting) as driver:
-                said = await driver.run(programs)
-                self.ledger = driver.ledger.snapshot()
-                return said
-
-        return asyncio.run(scenario())
-
-    def once(self, program: Program[Any], **options: Any) -> Any:
-        return self.run({"only": lambda: program}, **options)["only"]
-
-    @property
-    def total(self) -> hmem.records.Usage:
-        assert self.ledger is not None
-        return self.ledger.total
-
-
 @pytest.fixture
 def bench(server: ScriptedServer, tmp_path: Path) -> Bench:
     return Bench(server, tmp_path)
-
-
-def texts(server: ScriptedServer) -> list[str]:
-    return [arrived.chat.text for arrived in server.asks]
-
-
-def says(text: str) -> Callable[[Arrived], bool]:
-    return lambda arrived: arrived.chat.text == text
-
-
-# -- killed ------------------------------------------------------------------------------------------
-
-
-def test_200_conversations_killed_twice_send_each_ask_once(server: ScriptedServer, tmp_path: Path) -> None:
-    def start() -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tests.llm.offline_run", server.url, str(tmp_path / "offline")]
-        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
-
-    def kill(process: subprocess.Popen[bytes]) -> None:
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-
-    # The first dies while its first batch is under way, the second when a batch has just been created, of
-    # which it has not heard.
-    server.faults.add(slow(10), on="batches", when=lambda one: one.method == "GET", times=1)
-    first = start()
-    server.wait(lambda: any(one.method == "GET" for one in server.requests("batches")))
-    kill(first)
-    server.faults.clear()
-    server.faults.add(slow(10), on="batches", when=lambda one: one.method == "POST", times=1)
-    second = start()
-    server.wait(lambda: sum(one.method == "POST" for one in server.requests("batches")) == 2)
-    kill(second)
-    server.wait(lambda: len(server.batches) == 2)
-    third = start()
-    out, _ = third.communicate(timeout=60)
-    assert third.returncode == 0
-    said = {name: [f"{name}.{n}" for n in range(ROUNDS)] for name in conversations()}
-    assert json.loads(out) == said
-    assert server.paid == len(set(texts(server))) == CONVERSATIONS * ROUNDS
-    assert {arrived.attempt for arrived in server.asks} == {0}
-    assert len(server.batches) == ROUNDS
-
-
-def test_killed_at_any_call_nothing_is_paid_twice(
-    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    programs: Programs = {name: partial(in_turn, name, 2) for name in "ab"}
-    expected = {name: [f"{name}.0", f"{name}.1"] for name in "ab"}
-    left = -1
-
-    def step() -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Killed
-
-    def deadly(method: Callable[..., Any]) -> Callable[..., Any]:
-        async def call(self: BatchApi, *arguments: Any) -> Any:
-            step()
-            reply = await method(self, *arguments)
-            step()
-            return reply
-
-        return call
-
-    for name in ("upload", "create", "retrieve", "results", "find"):
-        monkeypatch.setattr(BatchApi, name, deadly(getattr(BatchApi, name)))
-    for number in range(1, 100):
-        bench = Bench(server, tmp_path / str(number))
-        before, left = server.paid, number
-        try:
-            assert bench.run(programs) == expected
-        except Killed:
-            left = -1
-            assert bench.run(programs) == expected
-            assert server.paid == before + 4
-            assert (bench.total.calls, bench.total.saved) == (4, 0)
-        else:
-            assert number > 20
-            return
-    raise AssertionError("it never ends")
-
-
-def test_a_second_run_asks_nothing(bench: Bench) -> None:
-    programs: Programs = {"a": partial(in_turn, "a", 2), "b": partial(at_once, "b", 3)}
-    first = bench.run(programs)
-    spent = bench.total
-    assert bench.run(programs) == first
-    assert bench.total == spent
-    assert bench.server.paid == 5
-
-
-def test_one_process_at_a_time(bench: Bench) -> None:
-    holder = OfflineDriver(model(bench.server), bench.encoder.embed, bench.state)
-    with pytest.raises(StorageError, match="another process"):
-        bench.run({})
-    asyncio.run(holder.close())
-    assert bench.run({}) == {}
-
-
-def test_another_file_is_not_touched(bench: Bench) -> None:
-    bench.state.write_bytes(b"no database, but a text of some length" * 50)
-    before = bench.state.read_bytes()
-    with pytest.raises(Damaged, match="no record"):
-        bench.run({})
-    assert bench.state.read_bytes() == before
-
-
-def test_another_database_is_not_touched(bench: Bench) -> None:
-    with closing(sqlite3.connect(bench.state)) as db:
-        db.execute("CREATE TABLE run (mine)")
-    before = bench.state.read_bytes()
-    with pytest.raises(StorageError, match="something else"):
-        bench.run({})
-    assert bench.state.read_bytes() == before
 
 
 # -- lockstep ----------------------------------------------------------------------------------------
@@ -369,9 +201,26 @@ def test_a_batch_that_the_server_has_lost_is_not_paid_for_again(bench: Bench) ->
         bench.once(asking("x"))
     bench.server.faults.clear()
     bench.server.batches.clear()
-    with pytest.raises(LLMRefused, match="No batch found"):
+    with pytest.raises(LLMRefused, match="No batch found") as caught:
         bench.once(asking("x"))
+    assert "new record" in caught.value.__notes__[0]
     assert bench.server.batches == {}
+
+
+def test_a_batch_that_the_server_has_lost_does_not_keep_others_from_being_recorded(bench: Bench) -> None:
+    bench.server.faults.add(unavailable(), on="batches", when=lambda one: one.path.endswith("batch_1"))
+    with pytest.raises(LLMUnavailable):
+        bench.once(at_once("p", 3), max_lines=1)
+    bench.server.faults.clear()
+    assert len(bench.server.batches) == 3
+    del bench.server.batches["batch_1"]
+    with pytest.raises(LLMRefused, match="No batch found"):
+        bench.once(at_once("p", 3), max_lines=1)
+    with pytest.raises(LLMRefused, match="No batch found"):
+        bench.run({})
+    assert bench.server.paid == 2
+    assert all(batch.status == "completed" for batch in bench.server.batches.values())
+    assert len(bench.server.files) == 1
 
 
 # -- replies -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from hmem_core.llm.dialect import Dialect
 from hmem_core.llm.driver import AsyncDriver
 from hmem_core.llm.retry import Failure, backoff, may_pass, retry_after
 from hmem_core.llm.transport import Completion
-from hmem_core.records import Usage
+from hmem_core.reports import Usage
 from tests.llm.programs import Encoder, Told, asking, echo, model
 from tests.llm.scripted import (
     Arrived,

@@ -26,3 +26,9 @@ def merge_postings(turns, n_terms, live=None):
 def add_postings(turns, n_terms):
     """Of each term, (turn, weight) with the latest first."""
     return [postings[::-1] for postings in merge_postings(turns, n_terms)]
+
+
+def latest_postings(turns, terms, most):
+    """Of each term, how many turns have it, and the latest of them."""
+    having = [[t for t, turn in enumerate(turns) if term in turn] for term in terms]
+    return [len(some) for some in having], [some[::-1][:most] for some in having]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import hmem_core as hmem
@@ -21,7 +21,14 @@ def filled(turns: list[tuple[str, int]], **options: object) -> hmem.Memory:
 
 
 conversations = st.lists(
-    st.tuples(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), st.integers(0, 2)),
+    st.tuples(
+        st.builds(
+            lambda words, end: " ".join(words) + end,
+            st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+            st.sampled_from(["", "", "?"]),
+        ),
+        st.integers(0, 2),
+    ),
     min_size=1,
     max_size=30,
 )
@@ -32,7 +39,7 @@ conversations = st.lists(
 def test_what_every_view_promises(turns: list, view: str, k: int, data: st.DataObject) -> None:
     policy = data.draw(st.sampled_from(["none", "top-down", "bottom-up"]))
     session = data.draw(st.sampled_from([None, "s0", "s1"]))
-    reading = hmem.ReadingOptions(policy=policy, horizon=2, tree=0.5)
+    reading = hmem.ReadingOptions(policy=policy, horizon=2, tree=0.5, fold=False)
     where = {} if session is None else {"session": session}
     with filled(turns) as memory:
         allowed = {turn.id for turn in memory.turns(where=where)}
@@ -53,7 +60,9 @@ def test_what_every_view_promises(turns: list, view: str, k: int, data: st.DataO
 @given(conversations)
 def test_fused_is_the_sum_of_what_it_says(turns: list) -> None:
     """The signals written out with plain loops."""
-    options = hmem.ReadingOptions(lateral=(0.5, 0.25), tree=0.0)
+    options = hmem.ReadingOptions(
+        lateral=(0.5, 0.25), answer=0.4, session=0.2, tree=0.0, event=0.0, fold=False
+    )
     query = "apple cheese"
     with filled(turns) as memory:
         fused = {hit.turns[0]: hit for hit in memory.search(query, 99, explain=True, reading=options)}
@@ -73,6 +82,9 @@ def test_fused_is_the_sum_of_what_it_says(turns: list) -> None:
             for neighbour in (place - distance, place + distance):
                 if 0 <= neighbour < len(same):
                     lent += weight * own[same[neighbour]]
+        if place and turns[same[place - 1]][0].endswith("?"):
+            lent += 0.4 * own[same[place - 1]]
+        lent += 0.2 * max(own[other] for other in same)
         assert fused[row].score == pytest.approx(own[row] + lent, abs=1e-3)
 
 
@@ -82,7 +94,7 @@ def test_turns_inherit_the_mean_odds_of_their_segments(
     turns: list, session: str | None, forgotten: set[int]
 ) -> None:
     """What the tree lends, written out with plain loops; turns filtered out or forgotten lend nothing."""
-    options = hmem.ReadingOptions(tree=0.5, decay=0.5, horizon=2)
+    options = hmem.ReadingOptions(tree=0.5, decay=0.5, horizon=2, fold=False)
     where = {} if session is None else {"session": session}
     with filled(turns) as memory:
         memory.forget(turn for turn in forgotten if turn < len(turns))
@@ -102,9 +114,43 @@ def test_turns_inherit_the_mean_odds_of_their_segments(
         assert parts["tree"] == pytest.approx(0.5 * inherited, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("Where to?", True),
+        ("Where to? 😊", True),
+        ('She asked: "where?")', True),
+        ("Where? I do not know.", False),
+        ("どこですか？", True),
+        ("إلى أين؟", True),
+        ("nowhere", False),
+        ("?", True),
+        ("?" * 100_000 + "x", False),
+    ],
+)
+def test_a_turn_asks_if_it_ends_with_a_question(text: str, asks: bool) -> None:
+    with open_memory() as memory:
+        memory.add([text, "Porto, I think"], session="s")
+        signals = {
+            hit.turns[0]: hit.signals for hit in memory.search("where in Porto", explain=True) if hit.signals
+        }
+    assert bool(signals[1]["answer"]) is asks
+    assert not signals[0]["answer"]
+
+
+def test_a_turn_without_a_session_is_one_by_itself() -> None:
+    with open_memory() as memory:
+        memory.add(["the boat", "the harbour"], session="s")
+        memory.add(["the boat", "the harbour"])
+        reading = hmem.ReadingOptions(lateral=(), tree=0, session=1, fold=False)
+        parts = {hit.turns[0]: hit.signals for hit in memory.search("boat", explain=True, reading=reading)}
+    assert parts[0]["session"] == parts[1]["session"] == parts[2]["session"]
+    assert parts[3]["session"] == pytest.approx(parts[3]["dense"] + parts[3]["lexical"], abs=1e-5)
+
+
 def test_what_the_tree_lends_stays_finite_with_weights_of_any_size() -> None:
     with filled([("apple", 0), ("bread", 0), ("cheese", 0), ("apple cheese", 1)] * 5) as memory:
-        reading = hmem.ReadingOptions(dense=9e5, lexical=9e5)
+        reading = hmem.ReadingOptions(dense=9e5, lexical=9e5, fold=False)
         found = memory.search("apple", 20, explain=True, reading=reading)
         assert len(found) == 20
         assert all(np.isfinite(hit.score) for hit in found)
@@ -180,6 +226,11 @@ def test_the_language_of_a_memory_is_chosen_once(tmp_path) -> None:
         (hmem.ReadingOptions, {"dense": 0, "lexical": 0}),
         (hmem.ReadingOptions, {"b": 1.5}),
         (hmem.ReadingOptions, {"horizon": 65}),
+        (hmem.ReadingOptions, {"answer": -0.1}),
+        (hmem.ReadingOptions, {"session": float("nan")}),
+        (hmem.ReadingOptions, {"enough": 1.5}),
+        (hmem.ReadingOptions, {"fold": 1}),
+        (hmem.ReadingOptions, {"diversity": -1}),
         (hmem.ReadingOptions, {"lateral": (-1.0,)}),
         (hmem.SegmentOptions, {"tau": (0.1, 0.2)}),
         (hmem.SegmentOptions, {"tau": ()}),
@@ -192,3 +243,45 @@ def test_the_language_of_a_memory_is_chosen_once(tmp_path) -> None:
 def test_options_without_meaning_are_refused(record: type, options: dict[str, object]) -> None:
     with pytest.raises(hmem.InvalidInput, match=next(iter(options))):
         record(**options)
+
+
+@settings(max_examples=30)
+@given(conversations, st.sampled_from([-1.0, 0.4, 0.8]))
+def test_events_is_the_sum_of_what_it_says(turns: list, tau: float) -> None:
+    """The score of an event written out with plain loops."""
+    query = "apple cheese"
+    with filled(turns, events=hmem.EventOptions(tau=tau, continuity=0.0)) as memory:
+        reading = hmem.ReadingOptions(fold=False)
+        hits = memory.search(query, 99, view="events", explain=True, reading=reading)
+        found = {hit.turns[0]: hit for hit in hits}
+        events = list(memory.events)
+        state = memory._store._state
+        vectors = np.concatenate(state.vectors.view())
+        asked = memory._encoder.embed([query])[0]
+        previous = state.turns.narrow["previous"].view()
+        frequent = {word: sum(word in text.split() for text, _ in turns) for word in query.split()}
+    own = {row: hit.signals["dense"] + hit.signals["lexical"] for row, hit in found.items()}
+    odds, centroid, coverage = [], [], []
+    for event in events:
+        odds.append(np.log(np.mean([np.exp(own[turn]) for turn in event.turns])))
+        total = np.zeros(vectors.shape[1])
+        for turn in event.turns:
+            chain = [turn]
+            while len(chain) < 3 and previous[chain[-1]] >= 0:
+                chain.append(previous[chain[-1]])
+            context = sum(w * vectors[one] for w, one in zip((1, 0.5, 0.25), chain, strict=False))
+            total += context / np.linalg.norm(context)
+        centroid.append(total @ asked / np.linalg.norm(total))
+        said = " ".join(turns[turn][0] for turn in event.turns).split()
+        n = len(turns)
+        coverage.append(
+            sum(np.log1p((n - f + 0.5) / (f + 0.5)) for word, f in frequent.items() if word in said)
+        )
+    scores = np.array(odds)
+    for column in (np.array(centroid).round(6), np.array(coverage).round(6)):
+        assume(column.std() == 0 or column.std() > 1e-4)  # else rounding is what is standardised
+        if column.std():
+            scores += 0.5 * (column - column.mean()) / column.std()
+    for event, score in zip(events, scores, strict=True):
+        for turn in event.turns:
+            assert found[turn].signals["event"] == pytest.approx(score, abs=2e-3)

@@ -59,13 +59,13 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(annotation, "SAMPLE", 10)
     looked: list[int] = []
-    gathered = annotation._gathered
+    gathered = annotation.rows_of
 
     def counted(vectors: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
         looked.append(len(rows))
         return gathered(vectors, rows)
 
-    monkeypatch.setattr(annotation, "_gathered", counted)
+    monkeypatch.setattr(annotation, "rows_of", counted)
     vectors, lengths = np.ones((1000, 3), np.float32), np.ones(1000, np.float32)
     for size in (5, 10, 11, 19, 21, 1000):
         representatives([vectors], lengths, np.arange(size), 3)

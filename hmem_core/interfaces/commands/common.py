@@ -14,7 +14,7 @@ from hmem_core.interfaces.exits import Exit, note
 if TYPE_CHECKING:
     from hmem_core.interfaces.output import Output
 
-__all__ = ["end", "open_memory", "output"]
+__all__ = ["end", "open_memory", "output", "segment_options"]
 
 
 def open_memory(
@@ -26,22 +26,22 @@ def open_memory(
     language: str | None = None,
     llm: tuple[str | None, str | None] = (None, None),
     compatibility: str = "cosine",
+    guided: bool = False,
 ) -> hmem.Memory:
     """The memory at `location`.
 
     Args:
         llm: name of a language model, and the address of its server.
+        guided: searches are to be guided by it.
 
     Raises:
         MemoryNotFound: there is none, and not `create`.
         InvalidInput: a mode that asks a model, and no model.
     """
     model, url = llm
-    segments = hmem.SegmentOptions(compatibility=compatibility)  # type: ignore[arg-type]  # it checks
-    if model is None and compatibility != "cosine":
-        raise hmem.InvalidInput(
-            f"compatibility={compatibility!r} asks a language model; name one with --llm-model"
-        )
+    segments = segment_options(compatibility, model)
+    if model is None and guided:
+        raise hmem.InvalidInput("--guided asks a language model; name one with --llm-model")
     try:
         return hmem.open(
             location,
@@ -57,6 +57,20 @@ def open_memory(
             f"there is no memory at {location}; name another with --memory or HMEM_MEMORY, "
             "or make one with `hmem add` or `hmem import`"
         ) from error
+
+
+def segment_options(compatibility: str, model: str | None) -> hmem.SegmentOptions:
+    """How turns find their place.
+
+    Raises:
+        InvalidInput: the mode is not known, or asks a model, and there is none.
+    """
+    segments = hmem.SegmentOptions(compatibility=compatibility)  # type: ignore[arg-type]  # it checks
+    if model is None and compatibility != "cosine":
+        raise hmem.InvalidInput(
+            f"compatibility={compatibility!r} asks a language model; name one with --llm-model"
+        )
+    return segments
 
 
 def output(json: bool, tz: str = "UTC") -> Output:

@@ -69,7 +69,7 @@ def settle(
     encoder: Encoder = None,
     json: Json = False,
 ) -> None:
-    """Let a language model summarise every segment whose summary is due, and show what that took."""
+    """Let a language model do all that is due for segments and events, and show what that took."""
     out = output(json)
     with open_memory(memory, encoder, "UTC", llm=(llm_model, llm_base_url)) as opened:
         done = opened.settle()

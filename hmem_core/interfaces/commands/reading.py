@@ -14,7 +14,10 @@ from hmem_core.interfaces.options import (
     AsOf,
     Between,
     Encoder,
+    Guided,
     Json,
+    LLMModel,
+    LLMUrl,
     Location,
     Since,
     Tz,
@@ -31,7 +34,7 @@ _NOTHING = "nothing found: no turn passes the filters, or there is none at all"
 
 def search(
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="A question; - to read stdin.")] = None,
-    k: Annotated[int, typer.Option("-k", help="Hits at most.")] = 8,
+    k: Annotated[str, typer.Option("-k", help="Turns at most, or auto.")] = "8",
     explain: Annotated[bool, typer.Option("--explain", help="Show what makes up each score.")] = False,
     view: View = "fused",
     between: Between = None,
@@ -39,6 +42,9 @@ def search(
     until: Until = None,
     where: Where = None,
     as_of: AsOf = None,
+    guided: Guided = False,
+    llm_model: LLMModel = None,
+    llm_base_url: LLMUrl = None,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     tz: Tz = "UTC",
@@ -47,14 +53,24 @@ def search(
     """Find the turns most worth reading, best first.
 
     In a pipe: id, score, time, speaker, text; with --explain, signals before the text, which add up to the
-    score. A segment has its first and last id, and the number of its turns beside the speaker.
+    score, and with --guided the stages that chose the turn. A segment has its first and last id, and the
+    number of its turns beside the speaker.
     """
     query = options.stdin_text(query, "query")
     out = output(json, tz)
     period, filters = options.interval(between, since, until), options.conditions(where)
-    with open_memory(memory, encoder, tz) as opened:
+    with open_memory(
+        memory, encoder, tz, llm=(llm_model, llm_base_url) if guided else (None, None), guided=guided
+    ) as opened:
         hits = opened.search(
-            query, k, view=view, between=period, where=filters, as_of=options.as_of(as_of), explain=explain
+            query,
+            options.count(k),
+            view=view,
+            between=period,
+            where=filters,
+            as_of=options.as_of(as_of),
+            explain=explain,
+            guided=guided,
         )
     out.hits(hits)
     end(hits, _NOTHING)
@@ -69,6 +85,9 @@ def context(
     until: Until = None,
     where: Where = None,
     as_of: AsOf = None,
+    guided: Guided = False,
+    llm_model: LLMModel = None,
+    llm_base_url: LLMUrl = None,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     tz: Tz = "UTC",
@@ -81,9 +100,17 @@ def context(
     query = options.stdin_text(query, "query")
     out = output(json, tz)
     period, filters = options.interval(between, since, until), options.conditions(where)
-    with open_memory(memory, encoder, tz) as opened:
+    with open_memory(
+        memory, encoder, tz, llm=(llm_model, llm_base_url) if guided else (None, None), guided=guided
+    ) as opened:
         packed = opened.context(
-            query, max_tokens, view=view, between=period, where=filters, as_of=options.as_of(as_of)
+            query,
+            max_tokens,
+            view=view,
+            between=period,
+            where=filters,
+            as_of=options.as_of(as_of),
+            guided=guided,
         )
     out.context(packed)
     too_long = f"nothing fits into {max_tokens} tokens; raise --max-tokens"

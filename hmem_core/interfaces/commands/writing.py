@@ -1,19 +1,16 @@
-"""The commands that change a memory: add, import, forget."""
+"""The commands that change a memory by a turn or a few: add, forget."""
 
 from __future__ import annotations
 
 import datetime as dt
 import sys
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any
 
 import typer
 
 import hmem_core as hmem
-from hmem_core import times
+from hmem_core import messages, times
 from hmem_core.errors import InvalidInput
-from hmem_core.ingest.source import Format
 from hmem_core.interfaces import options
 from hmem_core.interfaces.commands.common import end, open_memory, output
 from hmem_core.interfaces.options import (
@@ -28,7 +25,7 @@ from hmem_core.interfaces.options import (
     Tz,
 )
 
-__all__ = ["add", "forget", "import_"]
+__all__ = ["add", "forget"]
 
 
 def add(
@@ -61,85 +58,21 @@ def add(
     """
     text = options.stdin_text(text, "text")
     out = output(json, tz)
-    fields = options.values(metadata)
+    said: dict[str, Any] = {
+        "session": session,
+        "speaker": speaker,
+        "role": role,
+        "at": at,
+        "key": key,
+        "metadata": options.values(metadata),
+        "system": True,
+    }
+    messages.read_messages(text, messages.Defaults(**said), times.zone(tz))  # before a memory is made for it
     llm = (llm_model, llm_base_url)
     with open_memory(
         memory, encoder, tz, create=True, language=language, llm=llm, compatibility=compatibility
     ) as opened:
-        out.added(
-            opened.add(
-                text,
-                session=session,
-                speaker=speaker,
-                role=role,
-                at=at,
-                key=key,
-                metadata=fields,
-                system=True,
-            )
-        )
-
-
-def import_(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE", allow_dash=True, help="Files to import; - for stdin."),
-    ],
-    format: Annotated[Format | None, typer.Option(help="Told by the content unless given.")] = None,
-    sample: Annotated[str | None, typer.Option(help="Which conversation of a LoCoMo file.")] = None,
-    session: Annotated[str | None, typer.Option(help="For messages that name no session.")] = None,
-    system: Annotated[
-        bool, typer.Option("--system", help="Also store system and developer prompts.")
-    ] = False,
-    language: Language = None,
-    llm_model: LLMModel = None,
-    llm_base_url: LLMUrl = None,
-    compatibility: Compatibility = "cosine",
-    memory: Location = DEFAULT_MEMORY,
-    encoder: Encoder = None,
-    tz: Tz = "UTC",
-    json: Json = False,
-) -> None:
-    """Add whole conversations from files.
-
-    JSON Lines or an array of messages ({"role": "user", "content": "…", "at": "2026-03-02"}),
-    or LoCoMo files. Importing a file again adds nothing, and a longer export of it only what is new: messages
-    are known by their key, or by their content where they have none.
-    """
-    from hmem_core.ingest.bulk import ingest
-    from hmem_core.ingest.readers import read
-
-    out = output(json, tz)
-    llm = (llm_model, llm_base_url)
-    with open_memory(
-        memory, encoder, tz, create=True, language=language, llm=llm, compatibility=compatibility
-    ) as opened:
-        for path in files:
-            name = "stdin" if str(path) == "-" else str(path)
-            with _stream(path) as stream:
-                source = read(stream, name, format=format, sample=sample, session=session)
-                with out.progress(f"importing {name}", source.total) as progress:
-                    done = ingest(
-                        opened,
-                        source.items,
-                        system=system,
-                        batch=_BATCH,
-                        progress=lambda done: progress(done.messages),
-                    )
-            out.imported(name, source.format, done)
-
-
-_BATCH = 64
-"""Messages between two steps of the progress bar: about a second of embedding."""
-
-
-def _stream(path: Path) -> AbstractContextManager[BinaryIO]:
-    if str(path) == "-":
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from error
+        out.added(opened.add(text, **said))
 
 
 def forget(

@@ -13,7 +13,8 @@ import msgspec
 import hmem_core as hmem
 from hmem_core.ingest.bulk import ingest
 from hmem_core.interfaces.demo import Question, conversation, questions
-from hmem_core.records import Context, Evidence, Segment, Stats
+from hmem_core.records import Context, Evidence, Segment
+from hmem_core.reports import Stats
 
 __all__ = ["Answered", "Shown", "run"]
 

@@ -1,9 +1,9 @@
-"""What a memory with a language model does beside storing turns: judge places, summarise segments."""
+"""Segments with a language model: judging places, writing summaries."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from hmem_core.options import SegmentOptions
 from hmem_core.retrieval import reading
 from hmem_core.segments import annotation, judging, summaries
 from hmem_core.segments.walking import Children
+from hmem_core.settling.showing import shown
 from hmem_core.state import State, View, pack_vector
 from hmem_core.store import Plan, Store
 
@@ -24,20 +25,10 @@ __all__ = ["catch_up", "places", "settle", "waiting"]
 
 ROUND = 64
 """Segments that are summarised side by side."""
+CATCH_UP = 8
+"""Segments that `add` summarises at most, or as many as it added turns, up to `ROUND`."""
 
 _log = logging.getLogger("hmem.llm")
-
-
-def shown(view: View) -> Callable[[int], ShownTurn | None]:
-    """How to show a stored turn to a model, by its row."""
-
-    def show(row: int) -> ShownTurn | None:
-        turn = reading.turn(view, row)
-        if turn is None or turn.at is None:
-            return None
-        return ShownTurn(turn.id, turn.at, turn.speaker or turn.role, turn.text)
-
-    return show
 
 
 # -- places ------------------------------------------------------------------------------------------
@@ -109,37 +100,47 @@ def _described(view: View, node: int) -> str:
 
 def waiting(store: Store, options: SegmentOptions) -> int:
     """How many segments wait for a summary."""
-    return len(summaries.due(store.view(tree=True), options.summarise_from))
+    return len(_due(store.view(tree=True), options))
 
 
-def catch_up(store: Store, options: SegmentOptions) -> Program[int]:
-    """Summarise what is due, one round of it; returns how many segments. A model that fails costs nothing but
-    that: what it did not summarise stays due."""
-    if not options.summarise:
+def _due(view: View, options: SegmentOptions) -> list[int]:
+    """The segments that wait for a summary, the lowest first."""
+    nodes: list[int] = summaries.due(view, options.summarise_from).tolist() if options.summarise else []
+    return nodes
+
+
+def catch_up(store: Store, options: SegmentOptions, new: int) -> Program[int]:
+    """Summarise what is due after `new` turns were added, one round of it; returns how many segments. A model
+    that fails costs nothing but that: what it did not summarise stays due."""
+    if options.summarise_when == "settle":
         return 0
     try:
-        return (yield from _round(store, options))
+        return (yield from _round(store, options, min(max(CATCH_UP, new), ROUND)))
     except LLMError as error:
         _log.warning("segments stay without a summary for now: %s", error)
         return 0
 
 
-def settle(store: Store, options: SegmentOptions) -> Program[int]:
+def settle(store: Store, options: SegmentOptions, *, halve: bool = False) -> Program[int]:
     """Summarise all that is due; returns how many segments.
+
+    Args:
+        halve: half of what is due at once where that is more than a round: of T segments log T rounds, each
+            with the summaries of the one before to read, and stored as a whole.
 
     Raises:
         LLMError: the model failed for every segment of a round; what it did before is kept.
     """
     total = 0
-    while len(summaries.due(store.view(tree=True), options.summarise_from)):
-        total += yield from _round(store, options)
+    while due := len(_due(store.view(tree=True), options)):
+        total += yield from _round(store, options, max(ROUND, due // 2) if halve else ROUND)
     return total
 
 
-def _round(store: Store, options: SegmentOptions) -> Program[int]:
-    """Summarise up to `ROUND` segments side by side, and store what was good."""
+def _round(store: Store, options: SegmentOptions, most: int) -> Program[int]:
+    """Summarise up to `most` segments side by side, the lowest, and store what was good."""
     view = store.view(tree=True)
-    nodes = summaries.due(view, options.summarise_from)[:ROUND].tolist()
+    nodes = _due(view, options)[:most]
     if not nodes:
         return 0
     children, show = Children(view.tree), shown(view)

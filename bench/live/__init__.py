@@ -1,0 +1,1 @@
+"""Runs against a real language model, to see what its replies break. No quality is measured here."""

@@ -307,15 +307,23 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How far the fall of a unit reaches: to all that rests on it, however indirectly (ours); or, as in the
     paper, to its direct dependents on the path that was chosen, outside of which nothing is matched
     either."""
+    localisation: bool = True
+    """Look for a path. Without, a region is what has the same subject and relation, and no more; and a question
+    is held against every unit."""
     graphs: int = 12
     """K_g: MicroGraphs that are looked into."""
     candidates: int = 24
     """K_p: paths that are compared."""
     depth: int = 3
     """h: edges of a path at most."""
-    localisation: bool = True
-    """Whether a question is held against the region around its names alone; if not, against every unit,
-    which is for comparison."""
+    considered: int = 256
+    """MicroGraphs that are scored at most for their subject, and as many for their category."""
+    members: int = 32
+    """Active units that are taken of a MicroGraph, those that were told last."""
+    links: int = 8
+    """Of a unit, so many direct dependents and so many supports are looked at, those that were told last."""
+    neighbours: int = 4
+    """To so many units a step through a subject, category or context can lead, those that fit best."""
     subject: float = 0.5
     """Of the relevance of a MicroGraph, the weight of its subject's match,"""
     category: float = 0.5
@@ -332,11 +340,11 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Repetition raises the confidence of a fact no further; one telling may be more certain by itself."""
 
     def __post_init__(self) -> None:
-        _check(isinstance(self.localisation, bool), "localisation", self.localisation, "True or False")
         strategies = ("coordinated", "append-only", "relation-level")
         _check(self.strategy in strategies, "strategy", self.strategy, f"one of {', '.join(strategies)}")
         _check(self.cascade in ("full", "path"), "cascade", self.cascade, "'full' or 'path'")
-        for name in ("graphs", "candidates", "depth"):
+        _check(isinstance(self.localisation, bool), "localisation", self.localisation, "True or False")
+        for name in ("graphs", "candidates", "depth", "considered", "members", "links", "neighbours"):
             value = getattr(self, name)
             _check(
                 isinstance(value, int) and 1 <= value <= 4096, name, value, "a whole number from 1 to 4096"

@@ -68,7 +68,7 @@ class Cost:
     changed: list[int] = field(default_factory=list)
     """Units that a rewrite changed or added."""
     looked: list[int] = field(default_factory=list)
-    """Units of the region that localisation gave a rewrite."""
+    """Units, MicroGraphs and edges that localisation read for a rewrite, and steps of paths it tried."""
     rewriting: float = 0.0
     """Seconds."""
     searches: int = 0
@@ -172,7 +172,7 @@ def tell(memory: hmem.Memory, session: Session, cost: Cost) -> int:
         rewrite = _tell(memory, fact, session, turn)
         cost.rewriting += time.perf_counter() - began
         cost.changed.append(len(rewrite.changes))
-        cost.looked.append(0 if rewrite.explain is None else len(rewrite.explain.units))
+        cost.looked.append(0 if rewrite.explain is None else rewrite.explain.touched)
     return turn
 
 
@@ -296,8 +296,8 @@ def _cost(strategy: str, cost: Cost) -> dict[str, Any]:
     return {
         "strategy": strategy,
         "rewrites": len(cost.changed),
-        "units looked at": round(sum(cost.looked) / rewrites, 2),
-        "units changed": round(sum(cost.changed) / rewrites, 2),
+        "touched": round(sum(cost.looked) / rewrites, 2),
+        "changed": round(sum(cost.changed) / rewrites, 2),
         "ms a rewrite": round(1000 * cost.rewriting / rewrites, 2),
         "ms a search": round(1000 * cost.searching / max(cost.searches, 1), 2),
     }

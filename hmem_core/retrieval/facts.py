@@ -1,7 +1,7 @@
 """The fact view: from a question to the facts that answer it.
 
-A question names subjects, relations, objects, categories and contexts. The nearest MicroGraphs give temporary
-units, localisation the region around them, and its units are ranked by φ (HiGram, arXiv 2608.05095; how a
+A question names subjects, relations, objects, categories and contexts. What matches these best gives temporary
+units, localisation the paths around them, and their units are ranked by φ (HiGram, arXiv 2608.05095; how a
 question is read without a model is ours).
 """
 
@@ -12,10 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hmem_core.columns.factindex import SLOTS
 from hmem_core.columns.facts import FactColumns
 from hmem_core.columns.terms import Analyzer
 from hmem_core.facts.asking import Asked, ask, matches
 from hmem_core.facts.localisation import Temporary, localise
+from hmem_core.facts.matching import Named
 from hmem_core.journal.entries import ACTIVE, OUTDATED, PENDING, SUPERSEDED
 from hmem_core.options import FactOptions
 from hmem_core.retrieval.units import Moment
@@ -34,7 +36,11 @@ _NEAREST = 16
 _SLOT_LATEST = 64
 """Units of one subject and relation that are looked at, the latest."""
 _HEAD = 64
-"""Units whose rivals are looked up."""
+"""Units that are ranked in any case, and whose rivals are looked up: those whose slots match best."""
+_WANTED = 4
+"""Temporary units of a question."""
+_CLOSE = 0.9
+"""What matches less, in units of the best match, is not what a question speaks of."""
 
 
 class Question(NamedTuple):
@@ -130,24 +136,32 @@ def _region(
 ) -> IntArray:
     """The units of the region that localisation finds."""
     starts = _starts(facts, asked, analyzer)
-    if not starts.size:
-        return starts
-    columns = facts.units
-    slots = [columns[name][starts].astype(np.int64) for name in ("subject", "relation", "category")]
     score = _attributes(facts, asked, starts, analyzer)
-    # One temporary unit for each MicroGraph: that of its best unit, as far as the question knows it.
-    wanted: dict[tuple[int, int], Temporary] = {}
-    for place in np.argsort(-score, kind="stable").tolist():
-        subject, relation, category = (int(slot[place]) for slot in slots)
-        if len(wanted) == options.graphs:
+    best = starts[np.argsort(-score, kind="stable")[:_HEAD]]
+    region = localise(facts, _wanted(facts, asked, best, np.sort(score)[::-1]), question.now, options)
+    found = {*region.units, *best.tolist()}
+    found.update(unit for path in region.candidates for unit in path.units)
+    return np.array(sorted(found), np.int32)
+
+
+def _wanted(facts: FactColumns, asked: Asked, best: IntArray, scores: FloatArray) -> list[Temporary]:
+    """Temporary units: one for each subject and relation that a question speaks of, as far as it is known."""
+    columns, vectors = facts.units, facts.names.vectors
+
+    def named(code: int) -> Named | None:
+        return Named(code, vectors[code]) if code >= 0 else None
+
+    contexts = tuple(Named(code, vectors[code]) for code in sorted(asked.named["context"]))
+    made: dict[tuple[int, int], Temporary] = {}
+    for unit, score in zip(best.tolist(), scores.tolist(), strict=False):
+        subject, relation, object, category = (int(columns[slot][unit]) for slot in SLOTS)
+        if len(made) == _WANTED or score < _CLOSE * float(scores[0]):
             break
-        if (subject, category) not in wanted:
-            held = int(columns["object"][starts[place]])
-            named = held if held in asked.named["object"] else -1
-            contexts = tuple(sorted(asked.named["context"]))
-            wanted[subject, category] = Temporary(subject, relation, named, category, contexts)
-    region = localise(facts, list(wanted.values()), question.now, options)
-    return np.array(sorted(region.units), np.int32)
+        if object not in asked.named["object"]:
+            object = -1
+        slots = [named(code) for code in (subject, relation, object, category)]
+        made.setdefault((subject, relation), Temporary(*slots, contexts))
+    return list(made.values())
 
 
 def _starts(facts: FactColumns, asked: Asked, analyzer: Analyzer) -> IntArray:

@@ -259,7 +259,7 @@ def test_events_is_the_sum_of_what_it_says(turns: list, tau: float) -> None:
         vectors = np.concatenate(state.vectors.view())
         asked = memory._encoder.embed([query])[0]
         previous = state.turns.narrow["previous"].view()
-        frequent = {word: sum(word in text.split() for text, _ in turns) for word in query.split()}
+        frequent = {word: sum(word in text.strip("?").split() for text, _ in turns) for word in query.split()}
     own = {row: hit.signals["dense"] + hit.signals["lexical"] for row, hit in found.items()}
     odds, centroid, coverage = [], [], []
     for event in events:
@@ -272,7 +272,7 @@ def test_events_is_the_sum_of_what_it_says(turns: list, tau: float) -> None:
             context = sum(w * vectors[one] for w, one in zip((1, 0.5, 0.25), chain, strict=False))
             total += context / np.linalg.norm(context)
         centroid.append(total @ asked / np.linalg.norm(total))
-        said = " ".join(turns[turn][0] for turn in event.turns).split()
+        said = " ".join(turns[turn][0].strip("?") for turn in event.turns).split()
         n = len(turns)
         coverage.append(
             sum(np.log1p((n - f + 0.5) / (f + 0.5)) for word, f in frequent.items() if word in said)

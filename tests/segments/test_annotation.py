@@ -50,7 +50,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths, rows = np.full(50, 7, np.float32), np.arange(3, 47, 2)
     expected = representatives([vectors], lengths, rows, 4).tolist()
     assert blocks.BLOCK_ROWS > 50
-    monkeypatch.setattr(annotation, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 16)
     cut = [vectors[i : i + 16] for i in range(0, 50, 16)]
     assert representatives(cut, lengths, rows, 4).tolist() == expected
     assert representatives(cut, lengths, rows[:2], 4).tolist() == rows[:2].tolist()

@@ -308,8 +308,8 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     paper, to its direct dependents on the path that was chosen, outside of which nothing is matched
     either."""
     localisation: bool = True
-    """Look for a path. Without, a region is what has the same subject and relation, and no more; and a question
-    is held against every unit."""
+    """Look for a path. Without, a region is what has the same subject and relation, and no more, and a
+    question is held against every unit."""
     graphs: int = 12
     """K_g: MicroGraphs that are looked into."""
     candidates: int = 24

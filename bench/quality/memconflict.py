@@ -1,6 +1,6 @@
 """Whether changes, contradictions and conditions come back as such: MemConflict, told as facts. No LLM.
 
-    python -m bench.quality.memconflict step4_1.jsonl [--strategies full,path,...] [--json OUT]
+    python -m bench.quality.memconflict step4_1.jsonl [--strategies NAME]... [--scrambled] [--json OUT]
 
 The sessions of each persona are told in order, each as one turn and as facts whose source it is. Right after
 a session its questions are asked by `Memory.search(view="facts")` and `memory.facts.find`, with no other
@@ -79,6 +79,8 @@ class Cost:
 class Result:
     """How one strategy did."""
 
+    scrambled: bool = False
+    """How questions are worded."""
     answers: list[tuple[str, Figures]] = field(default_factory=list)
     """Types of questions and their figures."""
     cost: Cost = field(default_factory=Cost)
@@ -97,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"{options.file} is not in MemConflict's format: {error!r}")
     try:
         with CachedEncoder(resolve(options.encoder), options.cache) as encoder:
-            report = measure(personas, encoder, options.strategies)
+            report = measure(personas, encoder, options.strategies, scrambled=options.scrambled)
     except HmemError as error:
         parser.exit(1, f"measuring stopped: {error}\n")
     print("\n\n".join(tables(report)))
@@ -120,6 +122,12 @@ def _parser() -> argparse.ArgumentParser:
         action="extend",
         help=f"one of {'; '.join(STRATEGIES)}; may be repeated; default: all",
     )
+    parser.add_argument(
+        "--scrambled",
+        action="store_true",
+        help="ask with the words of relations and conditions in reverse order, so that names do not stand in "
+        "the question in one piece",
+    )
     parser.add_argument("--encoder", help="a model directory; default: the model hmem uses")
     parser.add_argument(
         "--cache", type=Path, default=CACHE, help=f"embeddings of earlier runs; default: {CACHE}"
@@ -138,12 +146,20 @@ def _strategies(text: str) -> list[str]:
 
 
 def measure(
-    personas: Sequence[Persona], encoder: Encoder, strategies: Iterable[str] | None = None
+    personas: Sequence[Persona],
+    encoder: Encoder,
+    strategies: Iterable[str] | None = None,
+    *,
+    scrambled: bool = False,
 ) -> dict[str, Any]:
-    """The report: rows of figures, and the cost of each strategy."""
+    """The report: rows of figures, and the cost of each strategy.
+
+    Args:
+        scrambled: see `Question.text`.
+    """
     report: dict[str, Any] = {"rows": [], "cost": []}
     for name in strategies or STRATEGIES:
-        result = Result()
+        result = Result(scrambled=scrambled)
         for persona in personas:
             print(f"{name}: {persona.name}, {len(persona.sessions)} sessions", file=sys.stderr)
             _live(persona, encoder, STRATEGIES[name], result)
@@ -161,7 +177,8 @@ def _live(persona: Persona, encoder: Encoder, options: FactOptions, result: Resu
             now = session.at
             turns[session.number] = tell(memory, session, result.cost)
             for question in session.questions:
-                result.answers.append((question.kind, _answer(memory, question, session, turns, result.cost)))
+                figures = _answer(memory, question, session, turns, result)
+                result.answers.append((question.kind, figures))
 
 
 def tell(memory: hmem.Memory, session: Session, cost: Cost) -> int:
@@ -191,11 +208,12 @@ def _tell(memory: hmem.Memory, fact: Fact, session: Session, turn: int) -> Rewri
 
 
 def _answer(
-    memory: hmem.Memory, question: Question, session: Session, turns: dict[int, int], cost: Cost
+    memory: hmem.Memory, question: Question, session: Session, turns: dict[int, int], result: Result
 ) -> Figures:
     """The figures of one question."""
+    text, cost = question.text(scrambled=result.scrambled), result.cost
     began = time.perf_counter()
-    found = memory.search(question.text, k=SHOWN, view="facts")
+    found = memory.search(text, k=SHOWN, view="facts")
     cost.searching += time.perf_counter() - began
     cost.searches += 1
     rank = _rank(found, question, turns[question.session])

@@ -47,7 +47,8 @@ class Question:
     """What is asked right after a session."""
 
     kind: Kind
-    text: str
+    template: str
+    """What is asked, with the names of a relation and of a condition in braces."""
     subject: str
     relation: str
     value: str
@@ -62,6 +63,19 @@ class Question:
     """Static: the value that contradicts."""
     rules: tuple[tuple[str, str], ...] = ()
     """Conditional: (item, condition) of all rules of the preference so far, the one asked for last."""
+
+    def text(self, *, scrambled: bool = False) -> str:
+        """What is asked.
+
+        Args:
+            scrambled: with the words of relation and condition in reverse order, so that a name of several
+                words does not stand in the question in one piece.
+        """
+        condition = self.rules[-1][1] if self.rules else ""
+        names = {"relation": self.relation, "condition": condition}
+        if scrambled:
+            names = {slot: " ".join(reversed(name.split())) for slot, name in names.items()}
+        return self.template.format(**names)
 
 
 @dataclass(frozen=True)
@@ -175,7 +189,7 @@ class _Reader:
                 questions.append(
                     Question(
                         kind="dynamic",
-                        text=f"Has {self.name}'s {_words(*path)} changed, and from what to what?",
+                        template=f"Has {self.name}'s {{relation}} changed, and from what to what?",
                         subject=self.name,
                         relation=_words(*path),
                         value=value if new is None else new,
@@ -197,7 +211,7 @@ class _Reader:
                 truth, session = self._said[conflict]
                 question = Question(
                     kind="static",
-                    text=f"What is {self.name}'s {_words(*path)}?",
+                    template=f"What is {self.name}'s {{relation}}?",
                     subject=self.name,
                     relation=_words(*path),
                     value=truth,
@@ -221,7 +235,7 @@ class _Reader:
             return [fact], []
         question = Question(
             kind="conditional",
-            text=f"What is {self.name}'s {relation} in this case: {condition}?",
+            template=f"What is {self.name}'s {{relation}} in this case: {{condition}}?",
             subject=self.name,
             relation=relation,
             value=item,

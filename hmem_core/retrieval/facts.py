@@ -1,8 +1,8 @@
 """The fact view: from a question to the facts that answer it.
 
-A question names subjects, relations, objects, categories and contexts. What matches these best gives temporary
-units, localisation the paths around them, and their units are ranked by φ (HiGram, arXiv 2608.05095; how a
-question is read without a model is ours).
+A question names subjects, relations, objects, categories and contexts. What matches these best gives
+temporary units, localisation the paths around them, and their units are ranked by φ (HiGram, arXiv
+2608.05095; how a question is read without a model is ours).
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ def rank(facts: FactColumns, question: Question, analyzer: Analyzer, options: Fa
     """Rank the facts around a question.
 
     φ of a unit is that of a path of this unit alone: how well its slots match, whether it holds at the time
-    in question, and how well its contexts fit. Ties: higher confidence, then the newer one, then the lower
-    id.
+    in question, and how well its contexts fit. It counts as far as the slots match, for what has nothing to
+    do with the question is no answer to it, however well it holds (ours). Ties: higher confidence, then the
+    newer one, then the lower id.
     """
     asked = ask(facts, question.text, question.vector, analyzer, question.past)
     if options.localisation:
@@ -96,7 +97,7 @@ def rank(facts: FactColumns, question: Question, analyzer: Analyzer, options: Fa
         "validity": options.validity * _validity(facts, asked, changes, question),
         "context": options.context * _contexts(facts, asked, units, analyzer),
     }
-    parts = {name: part.astype(np.float32) for name, part in parts.items()}
+    parts = {name: (attributes * part).astype(np.float32) for name, part in parts.items()}
     scores = np.add.reduce(list(parts.values()))
     columns = facts.changes
     order = np.lexsort((units, ~columns["valid_from"][changes], -columns["confidence"][changes], -scores))
@@ -159,8 +160,8 @@ def _wanted(facts: FactColumns, asked: Asked, best: IntArray, scores: FloatArray
             break
         if object not in asked.named["object"]:
             object = -1
-        slots = [named(code) for code in (subject, relation, object, category)]
-        made.setdefault((subject, relation), Temporary(*slots, contexts))
+        temporary = Temporary(named(subject), named(relation), named(object), named(category), contexts)
+        made.setdefault((subject, relation), temporary)
     return list(made.values())
 
 

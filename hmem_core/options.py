@@ -238,7 +238,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight, in the fused view, of what a turn inherits from the segments above it; a segment's score is the
     logarithm of the mean odds of its turns, whose dense and lexical parts together are their log-odds (ours).
     Of policies, only ``"top-down"`` gives turns something."""
-    fact: float = 1.0
+    fact: float = 2.0
     """Weight, in the fused view, of what facts that match the query add to the turns that tell them, and of
     what facts that hold no longer take from theirs (ours). Memories without facts are not concerned."""
     past: bool | None = None

@@ -41,7 +41,7 @@ from bench.quality.vector_cache import CachedEncoder
 from hmem_core.embedding.base import Encoder
 from hmem_core.embedding.registry import resolve
 from hmem_core.errors import HmemError
-from hmem_core.options import FactOptions
+from hmem_core.options import FactOptions, ReadingOptions
 from hmem_core.records import Evidence, Rewrite
 
 STRATEGIES = {
@@ -79,6 +79,10 @@ class Cost:
 class Result:
     """How one strategy did."""
 
+    turns: dict[float, list[int]] = field(default_factory=dict)
+    """By `ReadingOptions.fact`: of each question, the rank of the turn that tells the answer; 0 if it is not
+    among `SHOWN`."""
+
     scrambled: bool = False
     """How questions are worded."""
     answers: list[tuple[str, Figures]] = field(default_factory=list)
@@ -99,7 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"{options.file} is not in MemConflict's format: {error!r}")
     try:
         with CachedEncoder(resolve(options.encoder), options.cache) as encoder:
-            report = measure(personas, encoder, options.strategies, scrambled=options.scrambled)
+            report = measure(
+                personas, encoder, options.strategies, scrambled=options.scrambled, weights=options.weights
+            )
     except HmemError as error:
         parser.exit(1, f"measuring stopped: {error}\n")
     print("\n\n".join(tables(report)))
@@ -128,6 +134,12 @@ def _parser() -> argparse.ArgumentParser:
         help="ask with the words of relations and conditions in reverse order, so that names do not stand in "
         "the question in one piece",
     )
+    parser.add_argument(
+        "--weights",
+        type=lambda text: tuple(map(float, text.split(","))),
+        default=(),
+        help="for example 0,1: find the turns of the answers in the fused view, too, with these weights",
+    )
     parser.add_argument("--encoder", help="a model directory; default: the model hmem uses")
     parser.add_argument(
         "--cache", type=Path, default=CACHE, help=f"embeddings of earlier runs; default: {CACHE}"
@@ -151,20 +163,23 @@ def measure(
     strategies: Iterable[str] | None = None,
     *,
     scrambled: bool = False,
+    weights: Iterable[float] = (),
 ) -> dict[str, Any]:
     """The report: rows of figures, and the cost of each strategy.
 
     Args:
         scrambled: see `Question.text`.
+        weights: of facts in the fused view, to find the turns by.
     """
-    report: dict[str, Any] = {"rows": [], "cost": []}
+    report: dict[str, Any] = {"rows": [], "cost": [], "turns": []}
     for name in strategies or STRATEGIES:
-        result = Result(scrambled=scrambled)
+        result = Result(scrambled=scrambled, turns={weight: [] for weight in weights})
         for persona in personas:
             print(f"{name}: {persona.name}, {len(persona.sessions)} sessions", file=sys.stderr)
             _live(persona, encoder, STRATEGIES[name], result)
         report["rows"] += _rows(name, result)
         report["cost"].append(_cost(name, result.cost))
+        report["turns"] += _turns(name, result)
     return report
 
 
@@ -217,6 +232,9 @@ def _answer(
     cost.searching += time.perf_counter() - began
     cost.searches += 1
     rank = _rank(found, question, turns[question.session])
+    for weight, ranks in result.turns.items():
+        hits = memory.search(text, k=SHOWN, reading=ReadingOptions(fact=weight))
+        ranks.append(next((n for n, hit in enumerate(hits, 1) if turns[question.session] in hit.turns), 0))
     figures = {
         "SEH@3": float(rank is not None and rank <= CUT),
         "SRS@3": 1 / math.log2(rank + 1) if rank is not None and rank <= CUT else 0.0,
@@ -321,6 +339,22 @@ def _cost(strategy: str, cost: Cost) -> dict[str, Any]:
     }
 
 
+def _turns(strategy: str, result: Result) -> Iterator[dict[str, Any]]:
+    kinds = [kind for kind, _ in result.answers]
+    for weight, ranks in result.turns.items():
+        for kind in TYPES:
+            found = [rank for rank, one in zip(ranks, kinds, strict=True) if kind in ("all", one)]
+            if found:
+                yield {
+                    "strategy": strategy,
+                    "type": kind,
+                    "weight of facts": weight,
+                    "turn first": fmean(rank == 1 for rank in found),
+                    f"turn in {CUT}": fmean(0 < rank <= CUT for rank in found),
+                    f"turn in {SHOWN}": fmean(rank > 0 for rank in found),
+                }
+
+
 def tables(report: dict[str, Any]) -> list[str]:
     """The figures of each strategy by type, and what they cost."""
     rows = [
@@ -329,7 +363,11 @@ def tables(report: dict[str, Any]) -> list[str]:
     ]
     return [
         markdown(["strategy", "type", "questions", *FIGURES], rows),
-        markdown(list(report["cost"][0]), (cost.values() for cost in report["cost"])),
+        *(
+            markdown(list(part[0]), (one.values() for one in part))
+            for part in (report["cost"], report["turns"])
+            if part
+        ),
     ]
 
 

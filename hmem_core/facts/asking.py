@@ -119,15 +119,20 @@ def mentioned(facts: FactColumns, folded: str) -> Iterator[tuple[int, int, int]]
         first = last + 1
 
 
-def matches(facts: FactColumns, asked: Asked, slot: str, codes: IntArray, analyzer: Analyzer) -> FloatArray:
+def matches(
+    facts: FactColumns, asked: Asked, slot: str, codes: IntArray, analyzer: Analyzer, *, cosine: bool = True
+) -> FloatArray:
     """How well the names of a slot match the question, 0 to 1, float32: 1 where it names them, else the
     cosine, or the share of their words that are in it where that is more (ours).
 
     Args:
         codes: int32; -1 matches nothing.
+        cosine: if not, words alone decide.
     """
     distinct, places = np.unique(codes, return_inverse=True)
-    found = np.clip(facts.names.gather(np.maximum(distinct, 0)) @ asked.vector, 0.0, 1.0)
+    found = np.zeros(distinct.size, np.float32)
+    if cosine:
+        found = np.clip(facts.names.gather(np.maximum(distinct, 0)) @ asked.vector, 0.0, 1.0)
     for place, code in enumerate(distinct.tolist()):
         if code in asked.named[slot]:
             found[place] = 1.0

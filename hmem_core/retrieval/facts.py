@@ -211,9 +211,12 @@ def _rivals(facts: FactColumns, units: IntArray) -> IntArray:
 def _attributes(facts: FactColumns, asked: Asked, units: IntArray, analyzer: Analyzer) -> FloatArray:
     """The mean over the slots that the question speaks of: of relation and category always, of subject and
     object where it names one. A name that some unit has as its subject may be meant as the object as well:
-    "Who knows Bob?"."""
+    "Who knows Bob?". Words of an object describe a fact as well as its relation does."""
     columns = facts.units
-    relation = matches(facts, asked, "relation", columns["relation"][units], analyzer)
+    relation = np.maximum(
+        matches(facts, asked, "relation", columns["relation"][units], analyzer),
+        matches(facts, asked, "object", columns["object"][units], analyzer, cosine=False),
+    )
     category = columns["category"][units]
     near = matches(facts, asked, "category", category, analyzer)
     found = [relation, np.where(category >= 0, near, relation)]

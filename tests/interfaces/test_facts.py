@@ -75,3 +75,18 @@ def test_undo_and_retract(told: Run) -> None:
     missing = told("facts", "retract", 9, "--json")
     assert missing.exit_code == 1
     assert json.loads(missing.stderr)["error"] == "UnitNotFound"
+
+
+def test_search_finds_facts(told: Run) -> None:
+    found = told("search", "Where did Ann live before?", "--view", "facts", "-k", 2)
+    assert [row[0] for row in rows(found)] == ["f2", "f0"]
+    assert rows(found)[1][3:] == [
+        "fact",
+        "Ann lives in Porto (until 2026-03-01; then Faro; told in [0])",
+    ]
+    (first, _) = documents(told("search", "Where did Ann live before?", "--view", "facts", "-k", 2, "--json"))
+    assert [unit["object"] for unit in first["facts"]] == ["Faro"]
+    assert first["kind"] == "fact"
+    assert told("context", "Where does Ann live?", "--view", "facts").stdout.startswith(
+        "Facts\n[f2] Ann lives in Faro"
+    )

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test soak check format bench clean
+.PHONY: setup demo test soak check format bench quality data-given clean
 
 setup: $(STAMP)
 
@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	       $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	      echo "creating $(VENV) with $$($$python --version)"; exec $$python -m venv $(VENV); fi; done; \
 	  echo "hmem needs Python 3.11 or newer: make setup PYTHON=/path/to/python" >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@touch $@
 
 demo: $(STAMP)
@@ -39,6 +39,15 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.micro
+
+quality: data-given $(STAMP)
+	$(BIN)/python -m bench.quality.report --data "$(DATA)"
+
+data-given:
+	@test -d "$(DATA)" || { \
+	  echo "make quality measures on public data sets, which are not part of hmem:" >&2; \
+	  echo "  make quality DATA=DIRECTORY   with locomo/locomo10.json, realmem/*_dialogues*.json," >&2; \
+	  echo "  segmentation/{tiage,dialseg_711}.json, longmemeval/*.json, or some of them" >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

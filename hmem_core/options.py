@@ -219,12 +219,17 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """BM25: how soon repetition stops to count."""
     b: float = 0.4
     """BM25: how much the length of a turn counts."""
-    lateral: tuple[float, ...] = (0.4, 0.2)
+    lateral: tuple[float, ...] = (0.25, 0.15)
     """What a turn lends the turns 1, 2, … before and after it in its session (ours)."""
     answer: float = 0.3
     """Of a question's score, what the next turn of its session gets beside that (ours)."""
     session: float = 0.3
     """Of the best score in a session, what each of its turns gets (ours)."""
+    speaker: float = 1.0
+    """Fused: what the turns of a speaker get whom the query names (ours)."""
+    period: float = 4.0
+    """Fused: what turns get that lie in a time which the query names; those outside it get less, the further
+    away they are, measured by the length of that time (ours)."""
     policy: Policy = "top-down"
     """Which way relevance moves through the segment tree. ``"auto"``: down, if the best turns of a query lie
     together, else not at all (ours; see `segments.policy`)."""
@@ -234,7 +239,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Hops at most."""
     by_height: bool = False
     """Count a hop for each height that a link climbs, as in the paper's uncompressed tree."""
-    tree: float = 0.5
+    tree: float = 0.2
     """Weight, in the fused view, of what a turn inherits from the segments above it; a segment's score is the
     logarithm of the mean odds of its turns, whose dense and lexical parts together are their log-odds (ours).
     Of policies, only ``"top-down"`` gives turns something."""
@@ -251,7 +256,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Fused: show a turn once, if its speaker said the same words in several; see `Evidence.repeats`."""
     enough: float = 0.4
     """``k="auto"``: turns are shown whose score rises above the 32nd best by at least this share of what the
-    best one's does; 16 at most (ours)."""
+    best one's does; 16 at most. A list or a count takes a smaller share, a date a larger one (ours)."""
     event: float = 0.25
     """In fused searches: what a turn gains for each unit of the score of the best of its events (HiGMem's
     events as anchors; the score is ours): the logarithm of the mean odds of the event's turns, and the two
@@ -270,6 +275,8 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             "lexical",
             "answer",
             "session",
+            "speaker",
+            "period",
             "tree",
             "fact",
             "k1",

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from hmem_core.localised import Localisation
+
 __all__ = [
     "Added",
     "Change",
@@ -374,7 +376,7 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
     """The rewrite that this one took back."""
     new: bool = True
     """False if nothing was written: it was known, or had been done under the same key."""
-    explain: Any = None
+    explain: Localisation | None = None
     """Where the rewrite looked, if that was asked for."""
 
 

@@ -1,6 +1,7 @@
 """Which earlier sessions a person's queries draw on, and how soon each view shows them. No LLM.
 
-    python -m bench.quality.realmem PERSON.json ... [--views dense,fused,...] [--split dev] [--json OUT]
+    python -m bench.quality.realmem PERSON.json ... [--views dense,fused,...] [--baselines all] [--split dev]
+        [--json OUT]
 
 Every person is one memory, filled a session at a time. A query is asked of the memory as it was before its
 session began, as it stands; sessions are ranked by their best turn. Session recall at k is the share of the
@@ -10,19 +11,19 @@ of their files' names are the *dev* half, the others the *test* half.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import hmem_core as hmem
-from bench.quality import realmem_data
+from bench.quality import arguments, realmem_data
+from bench.quality.baselines import BASELINES
+from bench.quality.finding import Beside, Moment
 from bench.quality.realmem_data import Query, Session
 from bench.quality.tables import markdown
 from bench.quality.vector_cache import CachedEncoder
@@ -30,16 +31,20 @@ from hmem_core.embedding.base import Encoder
 from hmem_core.embedding.registry import resolve
 from hmem_core.errors import HmemError
 from hmem_core.options import ReadingOptions
+from hmem_core.records import Evidence
 
 CUTS = (5, 10)
 FIGURES = (*(f"session_recall@{cut}" for cut in CUTS), "ndcg@10")
-SPLITS = ("all", "dev", "test")
 DEV = 2
 """Persons of the dev half."""
-CACHE = Path(".cache") / "quality"
 VIEWS = ("dense", "lexical", "time", "fused")
+RANKED = tuple(name for name in BASELINES if name != "full-context")
+"""Baselines that rank."""
 _FIRST = 64
 """Turns that are asked for at first; more, if they lie in too few sessions."""
+
+Find = Callable[[str, int, Moment], list[Evidence]]
+"""(query, k, when) -> what was to be found then, best first."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +56,12 @@ class Person:
     queries: list[Query]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.quality.realmem",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def main(given: Sequence[str] | None = None) -> None:
+    parser = arguments.parser("realmem", __doc__)
     parser.add_argument("files", type=Path, nargs="+", help="dialogue files, one a person")
     parser.add_argument("--views", default=",".join(VIEWS), help=f"default: {','.join(VIEWS)}")
-    parser.add_argument("--split", choices=SPLITS, default="all", help="the persons to ask")
-    parser.add_argument("--encoder", help="a model directory; default: the model hmem uses")
-    parser.add_argument("--cache", type=Path, default=CACHE, help=f"earlier embeddings; default: {CACHE}")
-    parser.add_argument("--json", type=Path, help="write all figures there")
-    options = parser.parse_args(arguments)
+    arguments.add_common(parser, baselines=RANKED)
+    options = parser.parse_args(given)
     people = []
     for path in sorted(options.files, key=lambda path: path.name):
         try:
@@ -72,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             parser.error(f"{path} is not a file of RealMem: {error!r}")
     try:
         with CachedEncoder(resolve(options.encoder), options.cache) as encoder:
-            report = measure(people, encoder, options.views.split(","), options.split)
+            views = options.views.split(",")
+            report = measure(people, encoder, views, options.split, baselines=options.baselines)
     except HmemError as error:
         parser.exit(1, f"measuring stopped: {error}\n")
     rows = [
@@ -80,8 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for row in report["rows"]
     ]
     print(markdown(["view", "split", "persona", "questions", *FIGURES], rows))
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    arguments.write(options.json, report)
 
 
 def measure(
@@ -90,17 +88,19 @@ def measure(
     views: Iterable[str] = VIEWS,
     split: str = "all",
     reading: ReadingOptions | None = None,
+    baselines: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The report: rows of figures by view, half and person."""
+    """The report: rows of figures by view or baseline, half and person."""
     began = time.perf_counter()
-    names = tuple(views)
+    views = tuple(views)
+    names = (*views, *baselines)
     found: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     for number, person in enumerate(people):
         half = "dev" if number < DEV else "test"
         if split not in ("all", half):
             continue
         print(f"{person.name}: {len(person.queries)} queries", file=sys.stderr)
-        for view, figures in _ask(person, encoder, names, reading):
+        for view, figures in _ask(person, encoder, views, reading, baselines):
             groups = [(view, half, person.name), (view, half, "all")]
             if split == "all":
                 groups.append((view, "all", "all"))
@@ -122,34 +122,50 @@ def measure(
 
 
 def _ask(
-    person: Person, encoder: Encoder, views: Sequence[str], reading: ReadingOptions | None
+    person: Person,
+    encoder: Encoder,
+    views: Sequence[str],
+    reading: ReadingOptions | None,
+    baselines: Sequence[str],
 ) -> Iterator[tuple[str, dict[str, float]]]:
     with hmem.open(encoder=encoder) as memory:
-        before = []  # the memory's sequence number as each session began
+        before = []  # as each session began
         for position, session in enumerate(person.sessions):
-            before.append(memory.stats().seq)
+            stats = memory.stats()
+            before.append(Moment(stats.seq, stats.turns, session.at))
             memory.add(
                 [{"role": _role(speaker), "content": text} for speaker, text in session.turns],
                 session=str(position),
                 at=session.at,
             )
-        for view in views:
+        finds: dict[str, Find] = {view: _of_view(memory, view, reading) for view in views}
+        if baselines:
+            beside = Beside(memory, encoder, baselines)
+            finds |= {name: _of_baseline(beside, name) for name in baselines}
+        for name, find in finds.items():
             for query in person.queries:
-                ranked = _ranked(memory, query, before[query.before], view, reading)
-                yield view, figures_of(ranked, query.evidence)
+                yield name, figures_of(_ranked(find, query, before[query.before]), query.evidence)
+
+
+def _of_view(memory: hmem.Memory, view: str, reading: ReadingOptions | None) -> Find:
+    return lambda query, k, when: memory.search(
+        query, k=k, view=view, as_of=when.seq, now=when.at, reading=reading
+    )
+
+
+def _of_baseline(beside: Beside, name: str) -> Find:
+    return lambda query, k, when: beside.search(name, query, k, when.turns)
 
 
 def _role(speaker: str) -> str:
     return "assistant" if speaker.lower() == "assistant" else "user"
 
 
-def _ranked(
-    memory: hmem.Memory, query: Query, seq: int, view: str, reading: ReadingOptions | None
-) -> list[int]:
+def _ranked(find: Find, query: Query, when: Moment) -> list[int]:
     """Sessions, the one of the best turn first."""
-    k, sessions = _FIRST, list[int]()
+    k = _FIRST
     while True:
-        hits = memory.search(query.text, k=k, view=view, as_of=seq, reading=reading)
+        hits = find(query.text, k, when)
         sessions = list(dict.fromkeys(int(hit.session) for hit in hits if hit.session is not None))
         shown = sum(len(hit.turns) for hit in hits)
         if len(sessions) >= max(CUTS) or shown < k:

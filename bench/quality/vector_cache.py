@@ -30,7 +30,10 @@ CREATE TABLE IF NOT EXISTS states (
     encoder TEXT, text BLOB, vector BLOB NOT NULL, states BLOB, tokens BLOB, PRIMARY KEY (encoder, text)
 )
 """
-_FIND = "SELECT vector FROM vectors WHERE encoder = ? AND text = ?"
+_FIND = """
+SELECT vector FROM vectors WHERE encoder = ?1 AND text = ?2
+UNION ALL SELECT vector FROM states WHERE encoder = ?1 AND text = ?2 LIMIT 1
+"""
 _KEEP = "INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)"
 _FIND_STATES = "SELECT vector, states, tokens FROM states WHERE encoder = ? AND text = ?"
 _KEEP_STATES = "INSERT OR IGNORE INTO states VALUES (?, ?, ?, ?, ?)"
@@ -67,7 +70,7 @@ class CachedEncoder:
         return self._encoder.identity
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
-        """As `Encoder.embed`."""
+        """As `Encoder.embed`; a text whose states are known is not embedded again."""
         hashes = list(map(_hash, texts))
         with self._lock:
             known = {text: packed for text in set(hashes) if (packed := self._find(text)) is not None}

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hmem_core.interfaces import outline
+from hmem_core.localised import Localisation
 from hmem_core.records import (
     Added,
     Context,
@@ -180,6 +181,16 @@ class Output:
             "turns",
         )
         return self._table(rows, columns) if rows else None
+
+    def localisation(self, found: Localisation) -> None:
+        if self.json:
+            return self.record(found)
+        parts = ("score", "attributes", "dependency", "validity", "context")
+        rows = [
+            [*(f"{getattr(path, part):.3f}" for part in parts), " ".join(map(str, path.units)), path.text]
+            for path in found.paths
+        ]
+        return self._table(rows, (*parts, "units", "text")) if rows else None
 
     def versions(self, versions: Sequence[Version]) -> None:
         if self.json:

@@ -20,10 +20,11 @@ from hmem_core.retrieval import filters, selection
 from hmem_core.retrieval.facts import Question, Ranked, rank
 from hmem_core.retrieval.request import Request
 from hmem_core.retrieval.told import Lent
+from hmem_core.retrieval.understanding import kind
 from hmem_core.retrieval.units import moment
 from hmem_core.retrieval.units import unit as record
 from hmem_core.state import State, View
-from hmem_core.times import datetime_of, interval
+from hmem_core.times import datetime_of, interval, micros
 
 __all__ = ["NO_TURN", "FactReader", "facts_for", "lent_to", "search_facts"]
 
@@ -58,10 +59,15 @@ def _question(
     request: Request, vector: FloatArray, reader: FactReader, tz: dt.tzinfo, past: bool | None
 ) -> Question:
     as_of = moment(request.as_of, tz)
+    now = reader.clock()
+    if request.now is not None:
+        now = micros(request.now, tz, "now")
+    elif as_of is not None and as_of.column == "recorded":
+        now = as_of.limit
     return Question(
         text=clean(request.query),
         vector=vector,
-        now=as_of.limit if as_of is not None and as_of.column == "recorded" else reader.clock(),
+        now=now,
         between=None if request.between is None else interval(request.between, tz),
         as_of=as_of,
         past=past,
@@ -81,7 +87,7 @@ def search_facts(
         allowed = None if request.where is None else filters.mask(view, tz, where=request.where)
         found = facts_for(state, view, question, request, allowed, reader.options, tz)
     if request.k == "auto":
-        return found[: selection.enough([one.score for one in found], options.enough)]
+        return found[: selection.enough([one.score for one in found], options.enough, kind(question.text))]
     return found
 
 

@@ -24,3 +24,4 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     as_of: int | TimeLike | None = None
     explain: bool = False
     reading: ReadingOptions | None = None
+    now: TimeLike | None = None

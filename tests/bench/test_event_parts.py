@@ -10,8 +10,8 @@ import pytest
 
 import hmem_core as hmem
 from bench.quality import event_parts, locomo_data
-from bench.quality.locomo import fill
-from tests.bench.test_locomo import LOCOMO
+from bench.quality.protocol import fill
+from tests.bench.locomo import LOCOMO
 from tests.helpers import hashing_encoder
 
 

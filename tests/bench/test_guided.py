@@ -13,7 +13,7 @@ from bench.quality.guided import READINGS
 from bench.quality.judges import Judge
 from hmem_core.llm.prompts import short_answer, turn_filter
 from hmem_core.llm.prompts.rendering import ShownTurn
-from tests.bench.test_locomo import conversation
+from tests.bench.locomo import conversation
 from tests.embedding import tiny
 from tests.llm.helpers import MODEL
 from tests.llm.scripted import ChatRequest, ScriptedServer

@@ -12,46 +12,17 @@ import numpy as np
 import pytest
 
 from bench.quality import locomo, locomo_data
+from bench.quality.baselines import BASELINES
+from bench.quality.finding import CUTS, VIEWS, Search, figures_of
 from bench.quality.structure import structure
 from bench.quality.vector_cache import CachedEncoder
 from hmem_core.embedding.registry import resolve
 from hmem_core.options import SegmentOptions
-from hmem_core.records import EncoderIdentity
+from hmem_core.records import EncoderIdentity, Evidence
 from hmem_core.retrieval.tokens import estimate_tokens
+from tests.bench.locomo import FILLERS, LOCOMO
 from tests.embedding import tiny
 from tests.helpers import HashingStates, hashing_encoder
-
-FILLERS = ["fog", "sun", "wind", "snow", "hail", "storm", "cloud"]
-
-
-def conversation(name: str, questions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Seven turns about boats, each longer than the one before and so of a lower BM25, and one about rain."""
-    texts = [" ".join(["boat", *FILLERS[:number]]) for number in range(7)]
-    return {
-        "sample_id": name,
-        "conversation": {
-            "speaker_a": "Ann",
-            "speaker_b": "Bob",
-            "session_1_date_time": "1:56 pm on 8 May, 2023",
-            "session_1": [
-                {"speaker": "Ann", "dia_id": f"D1:{number}", "text": text}
-                for number, text in enumerate([*texts, "rain"], 1)
-            ],
-        },
-        "qa": questions,
-    }
-
-
-def question(category: int, *evidence: str) -> dict[str, Any]:
-    return {"question": "Where is the boat?", "answer": "?", "category": category, "evidence": list(evidence)}
-
-
-# The sixth boat comes sixth, the rain is not found by words; the last conversation is the test half.
-LOCOMO = [
-    conversation("conv-1", [question(4, "D1:6", "D1:8"), question(5, "D")]),
-    *(conversation(f"conv-{number}", []) for number in range(2, 6)),
-    conversation("conv-6", [question(1, "D1:1")]),
-]
 
 
 @pytest.fixture
@@ -114,9 +85,9 @@ def test_figures_are_those_worked_out_by_hand(run: Any) -> None:
 
 def test_every_view_is_measured_within_its_cuts(run: Any) -> None:
     report, printed = run()
-    for view in locomo.VIEWS:
+    for view in VIEWS:
         figures = row(report, view)
-        recalls = [figures[f"recall@{cut}"] for cut in locomo.CUTS]
+        recalls = [figures[f"recall@{cut}"] for cut in CUTS]
         assert 0 < figures["turns"] <= 8
         assert all(0 <= recall <= 1 for recall in recalls)
         assert view in printed
@@ -124,6 +95,35 @@ def test_every_view_is_measured_within_its_cuts(run: Any) -> None:
     assert row(report, "dense")["recall@8"] == row(report, "fused")["recall@8"] == 1
     assert "fused: 100.0% of the evidence in 8.00 turns" in printed
     assert [tree["turns"] for tree in report["tree"]] == [8] * 6 + [48]
+
+
+def test_baselines_stand_beside_views(run: Any) -> None:
+    report, printed = run("--views", "dense", "--baselines", "all")
+    assert {row["view"] for row in report["rows"]} == {"dense", *BASELINES}
+    same = {"view": "plain-dense"}
+    assert row(report, "plain-dense") == row(report, "dense") | same
+    assert row(report, "bm25")["recall@8"] == 0.75
+    full = row(report, "full-context")
+    assert (full["recall@5"], full["recall@20"], full["turns"]) == (1, 1, 8)
+    assert full["tokens"] > row(report, "bm25")["tokens"]
+    assert "dense: 100.0% of the evidence" in printed  # the last word is about a view
+    with pytest.raises(SystemExit, match="2"):
+        run("--baselines", "guessing")
+
+
+def test_a_view_that_selects_is_asked_anew_at_each_cut(tmp_path: Path) -> None:
+    (tmp_path / "locomo.json").write_text(json.dumps(LOCOMO))
+    (one, *_) = locomo_data.load(tmp_path / "locomo.json")
+    asked: list[int] = []
+
+    def find(query: str, k: int) -> list[Evidence]:
+        asked.append(k)
+        return []
+
+    for anew, cuts in ((True, [5, 8, 10, 20]), (False, [20])):
+        assert figures_of(Search(find, anew), {}, one.questions[0])["recall@5"] == 0
+        assert asked == cuts
+        asked.clear()
 
 
 def test_a_half_is_measured_alone(run: Any) -> None:
@@ -217,6 +217,8 @@ def test_states_are_remembered_too(tmp_path: Path) -> None:
                 assert one.tokens == other.tokens
                 np.testing.assert_allclose(one.vectors.ravel(), other.vectors.ravel(), atol=1e-3)
             assert cached.embed_states([]).vectors.shape == (0, encoder.identity.dimension)
+            assert np.array_equal(cached.embed(texts), expected.vectors)
+            assert [text for text, _ in encoder.runs] == runs  # nothing is embedded a second time
     with CachedEncoder(hashing_encoder(), tmp_path / "cache") as cached:
         assert cached.embed_states(["rain"]).states is None
 

@@ -198,3 +198,72 @@ def test_dependents_come_into_the_region_by_localisation_alone() -> None:
 
     assert outcome() == ["superseded", "outdated", "active"]
     assert outcome(localisation=False) == ["superseded", "active", "active"]
+
+
+# -- what a user sees --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def memory() -> hmem.Memory:
+    memory = open_memory(clock=Clock(), encoder=encoder())
+    add = memory.facts.add
+    add("A", "r", "x", category="k")
+    add("A", "s", "y", category="l", because=0)
+    add("B", "t", "z", category="k", context="u")
+    return memory
+
+
+def test_locate_gives_chains_with_the_parts_of_their_scores(memory: hmem.Memory) -> None:
+    found = memory.facts.locate("A", "r")
+    assert found.paths[0].units == (0, 1)
+    assert found.paths[0].text == "A r x → A s y"
+    for path in found.paths:
+        parts = (path.attributes, path.dependency, path.validity, path.context)
+        assert path.score == pytest.approx(sum(parts) / 4)
+    assert [one.score for one in found.paths] == sorted((one.score for one in found.paths), reverse=True)
+    assert {(one.subject, one.category) for one in found.graphs} == {("A", "k"), ("A", "l")}
+
+
+def test_locate_embeds_what_it_does_not_know_and_keeps_nothing(memory: hmem.Memory) -> None:
+    before = memory.stats().seq
+    found = memory.facts.locate(relation="n", category="k", context="v")
+    assert {unit for path in found.paths for unit in path.units} == {0, 1, 2}
+    assert found.paths[0].attributes < 1
+    assert memory.facts.locate("n").paths == ()
+    assert memory.stats().seq == before
+    assert memory.facts.find("n") == []
+
+
+def test_locate_refuses_what_has_no_meaning(memory: hmem.Memory) -> None:
+    with pytest.raises(hmem.InvalidInput, match="nothing is given"):
+        memory.facts.locate()
+    with pytest.raises(hmem.InvalidInput, match="subject=7"):
+        memory.facts.locate(7)  # type: ignore[arg-type]
+    with pytest.raises(hmem.InvalidInput, match="at="):
+        memory.facts.locate("A", at="soon")
+
+
+def test_time_makes_a_difference(memory: hmem.Memory) -> None:
+    memory.facts.add("C", "r", "x", category="k", valid_from="2026-06-01")
+    then, before = (memory.facts.locate("C", at=f"2026-0{month}-15").paths[0] for month in (6, 5))
+    assert (then.units, then.validity) == ((3,), 1)
+    assert before.score < then.score
+
+
+@pytest.mark.parametrize("cascade", ["full", "path"])
+def test_add_explains_where_it_looked(cascade: Any) -> None:
+    with open_memory(clock=Clock(), encoder=encoder(), facts=hmem.FactOptions(cascade=cascade)) as memory:
+        first = memory.facts.add("A", "r", "x", explain=True)
+        assert first.explain == hmem.Localisation(paths=(), graphs=(), region=(), touched=0)
+        memory.facts.add("A", "s", "y", because=first)
+        rewrite = memory.facts.add("A", "r", "z", valid_from="2026-02-01", explain=True)
+        assert rewrite.explain is not None
+        assert rewrite.explain.paths[0].units == (0, 1)
+        assert rewrite.explain.region == (0, 1)
+        assert memory.facts.add("A", "t", "z").explain is None
+
+
+def test_forgotten_units_are_nowhere(memory: hmem.Memory) -> None:
+    memory.facts.forget(0)
+    found = memory.facts.locate("A", "r", category="k")
+    assert {unit for path in found.paths for unit in path.units} == {2}, "unit 1 rested on it"

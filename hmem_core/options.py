@@ -243,6 +243,12 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Weight, in the fused view, of what a turn inherits from the segments above it; a segment's score is the
     logarithm of the mean odds of its turns, whose dense and lexical parts together are their log-odds (ours).
     Of policies, only ``"top-down"`` gives turns something."""
+    fact: float = 2.0
+    """Weight, in the fused view, of what facts that match the query add to the turns that tell them, and of
+    what facts that hold no longer take from theirs (ours). Memories without facts are not concerned."""
+    past: bool | None = None
+    """Whether a search for facts shows those that hold no longer, too; None: where the query asks for what
+    was before, or has changed."""
     diversity: float = 0.5
     """Fused: what a turn's likeness (cosine) to one that is shown already costs it when turns are selected.
     They are shown in the order of their scores."""
@@ -272,6 +278,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             "speaker",
             "period",
             "tree",
+            "fact",
             "k1",
             "decay",
             "diversity",
@@ -283,6 +290,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
         for name in ("b", "late", "enough"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
+        _check(self.past in (None, True, False), "past", self.past, "True, False or None")
         _check(isinstance(self.fold, bool), "fold", self.fold, "True or False")
         fine = isinstance(self.candidates, int) and not isinstance(self.candidates, bool)
         _check(fine and self.candidates >= 1, "candidates", self.candidates, "a whole number from 1")
@@ -306,7 +314,8 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How far the fall of a unit reaches: to all that rests on it, however indirectly (ours); or, as in the
     paper, to its direct dependents within the region that was chosen."""
     localisation: bool = True
-    """Look for a path. Without, a region is what has the same subject and relation, and no more."""
+    """Look for a path. Without, a region is what has the same subject and relation, and no more, and a
+    question is held against every unit."""
     graphs: int = 12
     """K_g: MicroGraphs that are looked into."""
     candidates: int = 24

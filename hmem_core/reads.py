@@ -9,10 +9,11 @@ import numpy as np
 from hmem_core.effects import Priority, Program
 from hmem_core.errors import InvalidInput, LLMMissing, TurnForgotten, TurnNotFound
 from hmem_core.methods import program
-from hmem_core.options import GuidedOptions, ReadingOptions
+from hmem_core.options import FactOptions, GuidedOptions, ReadingOptions
 from hmem_core.records import Context, Evidence, Guided, Turn
 from hmem_core.retrieval import context as packing
 from hmem_core.retrieval import filters, guiding, reading
+from hmem_core.retrieval.factsearch import FactReader
 from hmem_core.retrieval.filters import Where
 from hmem_core.retrieval.search import Reader, Request, check, search
 from hmem_core.retrieval.tokens import estimate_tokens
@@ -39,6 +40,7 @@ class Reads:
     _reading_options: ReadingOptions
     _driver: ThreadDriver | None
     _late: bool
+    _fact_options: FactOptions
 
     def _run(self, program: Program[T], priority: Priority) -> T:
         raise NotImplementedError
@@ -111,7 +113,9 @@ class Reads:
             view: how turns are ranked: ``"fused"``, all signals together; ``"dense"``, the cosine of
                 embeddings alone; ``"lexical"``, BM25 alone; ``"time"``, the segment tree alone, whose
                 evidence may be segments of several turns; ``"events"``, embeddings and words, and the events
-                of the turns.
+                of the turns. ``"facts"`` finds facts instead (see `memory.facts`): those that hold, with what
+                contradicts them, and the past where the query asks for it; `k` counts facts then, `between`
+                is about when they hold, and `where` about the turns that tell them.
             between: only turns whose own time lies in [start, end); None leaves a side open; an end
                 given as a bare date includes that day.
             where: only turns with these values in ``session``, ``speaker``, ``role``, ``key`` or a metadata
@@ -204,7 +208,8 @@ class Reads:
         return guiding.search(request, self._reader(), options)
 
     def _reader(self) -> Reader:
-        return Reader(self._read, self._tz, self._reading_options, self._late, self._store.clock)
+        facts = FactReader(self._store.reading, self._fact_options, self._store.clock)
+        return Reader(self._read, self._tz, self._reading_options, self._late, self._store.clock, facts)
 
     def _read(self, ranker: Ranker) -> View:
         return self._store.view(tree=ranker.tree, events=ranker.events)

@@ -444,13 +444,15 @@ def _counts(done: Ingested) -> str:
 
 
 def _span(hit: Evidence) -> str:
+    if hit.kind == "fact":
+        return ", ".join(f"f{unit.id}" for unit in hit.facts)
     first, last = hit.span
     return str(first) if first == last else f"{first}-{last}"
 
 
 def _speakers(hit: Evidence) -> str:
     """Who said it; of a segment, how many turns it has, and who said them if it was one."""
-    if hit.kind == "turn":
+    if hit.kind in ("turn", "fact"):
         return hit.speaker or hit.role
     turns = f"{len(hit.turns)} turns"
     return f"{hit.speaker}, {turns}" if hit.speaker else turns

@@ -53,7 +53,7 @@ def check_guided(request: Request) -> None:
         InvalidInput
     """
     check(request)
-    if VIEWS[request.view].columns is None:
+    if request.view not in VIEWS or VIEWS[request.view].columns is None:
         single = ", ".join(sorted(name for name, ranker in VIEWS.items() if ranker.columns is not None))
         raise InvalidInput(
             f"view={request.view!r} finds segments, and guided search chooses turns; use one of {single}"

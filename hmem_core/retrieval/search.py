@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,28 +16,19 @@ from hmem_core.messages import clean
 from hmem_core.options import ReadingOptions
 from hmem_core.records import Evidence
 from hmem_core.retrieval import filters, reading, selection
+from hmem_core.retrieval.factsearch import FactReader, lent_to, search_facts
+from hmem_core.retrieval.request import Request
 from hmem_core.retrieval.understanding import kind, roster_of, understand
 from hmem_core.retrieval.views import VIEWS, Query, Ranker
 from hmem_core.state import View
-from hmem_core.times import TimeLike, micros
+from hmem_core.times import micros
 
-__all__ = ["Reader", "Request", "check", "embedded", "search", "understood"]
+__all__ = ["NAMES", "Reader", "Request", "check", "embedded", "search", "understood"]
 
 FloatArray = npt.NDArray[np.float32]
 
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for."""
-
-    query: str
-    k: int | Literal["auto"] = 8
-    view: str = "fused"
-    between: tuple[TimeLike | None, TimeLike | None] | None = None
-    where: filters.Where | None = None
-    as_of: int | TimeLike | None = None
-    explain: bool = False
-    reading: ReadingOptions | None = None
-    now: TimeLike | None = None
+NAMES = tuple(sorted([*VIEWS, "facts"]))
+"""Names of the views: those of turns, and that of facts."""
 
 
 class Reader(NamedTuple):
@@ -53,6 +43,7 @@ class Reader(NamedTuple):
     """Compare token states, where the view and the options do."""
     clock: Callable[[], int]
     """Gives UTC microseconds: what "last week" counts from, if the request does not say."""
+    facts: FactReader
 
 
 def check(request: Request) -> None:
@@ -66,16 +57,21 @@ def check(request: Request) -> None:
     number = isinstance(request.k, int) and not isinstance(request.k, bool)
     if request.k != "auto" and not (number and request.k >= 1):
         raise InvalidInput(f"k={request.k!r} must be a whole number from 1, or 'auto'")
-    if request.view not in VIEWS:
-        raise InvalidInput(f"view={request.view!r} is not known; the views are {', '.join(sorted(VIEWS))}")
+    if request.view not in NAMES:
+        raise InvalidInput(f"view={request.view!r} is not known; the views are {', '.join(NAMES)}")
 
 
 def search(request: Request, reader: Reader) -> Program[list[Evidence]]:
-    """Find at most ``request.k`` turns, best first; with ``k="auto"`` as many as stand out."""
+    """Find at most ``request.k`` turns, or facts, best first; with ``k="auto"`` as many as stand out."""
     check(request)
-    ranker = VIEWS[request.view]
     chosen = request.reading or reader.options
+    if request.view == "facts":
+        asked = yield from embedded(clean(request.query), VIEWS["dense"], chosen, reader)
+        return search_facts(request, asked.vector, reader.facts, reader.tz, chosen)
+    ranker = VIEWS[request.view]
     asked = yield from embedded(clean(request.query), ranker, chosen, reader)
+    if ranker.facts and chosen.fact:
+        asked = asked._replace(told=lent_to(request, asked.vector, reader.facts, reader.tz, chosen))
     view = reader.view(ranker)
     asked = understood(asked, request, view, ranker, reader)
     allowed = filters.mask(view, reader.tz, between=request.between, where=request.where, as_of=request.as_of)

@@ -17,6 +17,7 @@ from hmem_core.columns.states import QueryStates
 from hmem_core.events.scoring import Asked, lent
 from hmem_core.options import ReadingOptions
 from hmem_core.retrieval import late
+from hmem_core.retrieval.told import Lent
 from hmem_core.retrieval.understanding import Mention, When
 from hmem_core.segments.policy import settled
 from hmem_core.segments.scoring import covered, node_scores, propagated
@@ -56,6 +57,8 @@ class Query(NamedTuple):
     """Whom it names."""
     when: tuple[When, ...] = ()
     """Which times."""
+    told: Lent | None = None
+    """What facts say for turns, and against them."""
 
 
 _DEPTH = 30.0

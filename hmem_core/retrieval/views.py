@@ -52,6 +52,8 @@ class Ranker(NamedTuple):
     """Whether it compares token states."""
     understands: bool = False
     """Whether it asks whom a query names, and which times."""
+    facts: bool = False
+    """Whether it heeds what facts say for turns."""
 
 
 def dense(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
@@ -72,7 +74,8 @@ def lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpt
 def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
     """Turns by all signals together: embeddings, words and late interaction, what neighbours in the session
     lend, above all a question the turn that answers it, how good the session is, who speaks and when, if the
-    query says so, what is inherited from the segments of the tree, and what their events gain them."""
+    query says so, what is inherited from the segments of the tree, what their events gain them, and what
+    facts say for and against them."""
     return _best(view, _fused(view, query, k, allowed, options), k, allowed, options)
 
 
@@ -90,6 +93,8 @@ def _fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpti
     columns["period"] = np.float32(options.period) * understanding.period(view, query.when)
     columns["tree"] = signals.inherited(view, own, allowed, options)
     columns["event"] = signals.anchored(view, query, own, cosines, allowed, options, options.event)
+    if query.told is not None:
+        columns["fact"] = query.told.column(view.rows, options.fact)
     return columns
 
 
@@ -183,7 +188,7 @@ def _turn(row: int, parts: dict[str, float], repeats: tuple[int, ...] = ()) -> H
 
 
 VIEWS = {
-    "fused": Ranker(fused, tree=True, events=True, columns=_fused, states=True, understands=True),
+    "fused": Ranker(fused, tree=True, events=True, columns=_fused, states=True, understands=True, facts=True),
     "dense": Ranker(dense, columns=_dense),
     "lexical": Ranker(lexical, columns=_lexical, positive=True),
     "time": Ranker(time, tree=True),

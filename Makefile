@@ -47,7 +47,7 @@ data-given:
 	@test -d "$(DATA)" || { \
 	  echo "make quality measures on public data sets, which are not part of hmem:" >&2; \
 	  echo "  make quality DATA=DIRECTORY   with locomo/locomo10.json, realmem/*_dialogues*.json," >&2; \
-	  echo "  segmentation/{tiage,dialseg_711}.json, longmemeval/*.json, or some of them" >&2; exit 1; }
+	  echo "  segmentation/{tiage,dialseg_711}.json, longmemeval/*.json, memconflict/step4_1.jsonl, or some of them" >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

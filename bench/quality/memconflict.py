@@ -1,6 +1,6 @@
 """Whether changes, contradictions and conditions come back as such: MemConflict, told as facts. No LLM.
 
-    python -m bench.quality.memconflict step4_1.jsonl [--strategies NAME]... [--scrambled] [--json OUT]
+    python -m bench.quality.memconflict step4_1.jsonl [--strategies full,...] [--scrambled] [--json OUT]
 
 The sessions of each persona are told in order, each as one turn and as facts whose source it is. Right after
 a session its questions are asked by `Memory.search(view="facts")` and `memory.facts.find`, with no other
@@ -23,18 +23,17 @@ CRS     static questions: the first statement and the one that contradicts it ar
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import hmem_core as hmem
-from bench.quality import memconflict_data
+from bench.quality import arguments, memconflict_data
 from bench.quality.memconflict_data import Fact, Persona, Question, Session
 from bench.quality.tables import markdown
 from bench.quality.vector_cache import CachedEncoder
@@ -47,7 +46,7 @@ from hmem_core.records import Evidence, Rewrite
 STRATEGIES = {
     "full": FactOptions(),
     "path": FactOptions(cascade="path"),
-    "full, no localisation": FactOptions(localisation=False),
+    "full without localisation": FactOptions(localisation=False),
     "relation-level": FactOptions(strategy="relation-level"),
     "append-only": FactOptions(strategy="append-only"),
 }
@@ -56,7 +55,6 @@ FIGURES = ("SEH@3", "SRS@3", "UOCS", "CRS")
 CUT = 3
 SHOWN = 8
 """Facts that a search returns at most: the default of `Memory.search`."""
-CACHE = Path(".cache") / "quality"
 
 Figures = dict[str, float]
 
@@ -90,9 +88,9 @@ class Result:
     cost: Cost = field(default_factory=Cost)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     if options.json and not options.json.parent.is_dir():
         parser.error(f"--json {options.json}: there is no directory {options.json.parent}")
     try:
@@ -108,25 +106,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
     except HmemError as error:
         parser.exit(1, f"measuring stopped: {error}\n")
-    print("\n\n".join(tables(report)))
-    if options.json:
-        rows = {"rows": report["rows"]}
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-        print(f"\nAll figures: {options.json}")
+    print("\n\n".join([table(report), *costs(report)]))
+    arguments.write(options.json, {"rows": report["rows"]})
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.quality.memconflict",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = arguments.parser("memconflict", __doc__)
     parser.add_argument("file", type=Path, help="step4_1.jsonl")
     parser.add_argument(
         "--strategies",
-        type=_strategies,
-        action="extend",
-        help=f"one of {'; '.join(STRATEGIES)}; may be repeated; default: all",
+        type=arguments.names_among(STRATEGIES),
+        default=tuple(STRATEGIES),
+        help=f"some of {','.join(STRATEGIES)}; default: all",
     )
     parser.add_argument(
         "--scrambled",
@@ -140,18 +131,8 @@ def _parser() -> argparse.ArgumentParser:
         default=(),
         help="for example 0,1: find the turns of the answers in the fused view, too, with these weights",
     )
-    parser.add_argument("--encoder", help="a model directory; default: the model hmem uses")
-    parser.add_argument(
-        "--cache", type=Path, default=CACHE, help=f"embeddings of earlier runs; default: {CACHE}"
-    )
-    parser.add_argument("--json", type=Path, help="write the rows there")
+    arguments.add_common(parser, baselines=(), split=False)
     return parser
-
-
-def _strategies(text: str) -> list[str]:
-    if text not in STRATEGIES:
-        raise argparse.ArgumentTypeError(f"{text!r} is not one of {'; '.join(STRATEGIES)}")
-    return [text]
 
 
 # -- measuring ---------------------------------------------------------------------------------------
@@ -160,7 +141,7 @@ def _strategies(text: str) -> list[str]:
 def measure(
     personas: Sequence[Persona],
     encoder: Encoder,
-    strategies: Iterable[str] | None = None,
+    strategies: Iterable[str] = tuple(STRATEGIES),
     *,
     scrambled: bool = False,
     weights: Iterable[float] = (),
@@ -172,7 +153,7 @@ def measure(
         weights: of facts in the fused view, to find the turns by.
     """
     report: dict[str, Any] = {"rows": [], "cost": [], "turns": []}
-    for name in strategies or STRATEGIES:
+    for name in strategies:
         result = Result(scrambled=scrambled, turns={weight: [] for weight in weights})
         for persona in personas:
             print(f"{name}: {persona.name}, {len(persona.sessions)} sessions", file=sys.stderr)
@@ -355,20 +336,19 @@ def _turns(strategy: str, result: Result) -> Iterator[dict[str, Any]]:
                 }
 
 
-def tables(report: dict[str, Any]) -> list[str]:
-    """The figures of each strategy by type, and what they cost."""
+def table(report: Mapping[str, Any]) -> str:
+    """The figures of each strategy by type."""
     rows = [
         [row["strategy"], row["type"], row["questions"], *("" if row[n] is None else row[n] for n in FIGURES)]
         for row in report["rows"]
     ]
-    return [
-        markdown(["strategy", "type", "questions", *FIGURES], rows),
-        *(
-            markdown(list(part[0]), (one.values() for one in part))
-            for part in (report["cost"], report["turns"])
-            if part
-        ),
-    ]
+    return markdown(["strategy", "type", "questions", *FIGURES], rows)
+
+
+def costs(report: Mapping[str, Any]) -> list[str]:
+    """What they cost, and how well facts help to find turns."""
+    parts = [report["cost"], report["turns"]]
+    return [markdown(list(part[0]), (one.values() for one in part)) for part in parts if part]
 
 
 if __name__ == "__main__":

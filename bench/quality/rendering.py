@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from bench.quality import ablation, curves, longmemeval, realmem, segmentation, shuffling
+from bench.quality import ablation, curves, longmemeval, memconflict, realmem, segmentation, shuffling
 from bench.quality.finding import FIGURES
 from bench.quality.locomo_data import CATEGORIES
 from bench.quality.protocol import SHOWN
@@ -121,5 +121,6 @@ BLOCKS = {
     "realmem-people": Block("realmem", _people),
     "segmentation": Block("segmentation", _segments),
     "longmemeval": Block("longmemeval", _long),
+    "memconflict": Block("memconflict", memconflict.table),
 }
 """By the name that stands in the document."""

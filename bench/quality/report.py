@@ -4,9 +4,9 @@
     python -m bench.quality.report                     # fill in what was measured before
 
 DIRECTORY holds ``locomo/locomo10.json``, ``realmem/*_dialogues*.json``, ``segmentation/tiage.json``,
-``segmentation/dialseg_711.json`` and ``longmemeval/*.json``, or some of them. Every command writes its JSON
-among the figures. In the document a table stands between ``<!-- name -->`` and ``<!-- /name -->``; what
-stands elsewhere is left alone, and so is a table whose figures are not there.
+``segmentation/dialseg_711.json``, ``longmemeval/*.json`` and ``memconflict/step4_1.jsonl``, or some of them.
+Every command writes its JSON among the figures. In the document a table stands between ``<!-- name -->`` and
+``<!-- /name -->``; what stands elsewhere is left alone, and so is a table whose figures are not there.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from bench.quality import (
     curves,
     locomo,
     longmemeval,
+    memconflict,
     realmem,
     segmentation,
     shuffling,
@@ -63,6 +64,7 @@ COMMANDS = {
     "realmem": Command(realmem.main, ("realmem/*_dialogues*.json",), ("--baselines", "all")),
     "segmentation": Command(segmentation.main, ("segmentation/tiage.json", "segmentation/dialseg_711.json")),
     "longmemeval": Command(longmemeval.main, ("longmemeval/*.json",), ("--baselines", "all")),
+    "memconflict": Command(memconflict.main, ("memconflict/step4_1.jsonl",)),
 }
 """By the names of the files that they write."""
 

@@ -149,7 +149,7 @@ def test_every_value_before_an_update_is_asked_for(personas: list[Persona]) -> N
 
 
 def test_the_default_answers_and_baselines_fall_behind(report: dict[str, Any]) -> None:
-    for strategy in ("full", "path", "full, no localisation"):
+    for strategy in ("full", "path", "full without localisation"):
         assert row(report, strategy) == {
             "strategy": strategy,
             "type": "all",
@@ -193,7 +193,7 @@ def test_facts_help_to_find_the_turns_that_tell_the_answer(personas: list[Person
     without, with_facts = (row for row in found["turns"] if row["type"] == "all")
     assert (without["weight of facts"], with_facts["weight of facts"]) == (0.0, 2.0)
     assert with_facts["turn first"] > without["turn first"]
-    assert "turn first" in memconflict.tables(found)[-1]
+    assert "turn first" in memconflict.costs(found)[-1]
 
 
 def test_the_command_writes_rows(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from bench.quality import report
 from bench.quality.rendering import BLOCKS
 from tests.bench.locomo import LOCOMO
 from tests.bench.test_longmemeval import write
+from tests.bench.test_memconflict import PERSONA
 from tests.bench.test_realmem import PERSON
 from tests.bench.test_segmentation import BOATS, BREAD
 from tests.embedding import tiny
@@ -24,7 +25,7 @@ DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "quality.md"
 def data(tmp_path: Path) -> Path:
     tiny.write_directory(tmp_path / "model")
     data = tmp_path / "data"
-    for name in ("locomo", "realmem", "segmentation", "longmemeval"):
+    for name in ("locomo", "realmem", "segmentation", "longmemeval", "memconflict"):
         (data / name).mkdir(parents=True)
     (data / "locomo" / "locomo10.json").write_text(json.dumps(LOCOMO))
     for person in ("Ann", "Bo", "Cy"):
@@ -34,6 +35,7 @@ def data(tmp_path: Path) -> Path:
     ]
     (data / "segmentation" / "tiage.json").write_text(json.dumps(dialogues))
     write(data / "longmemeval" / "some.json")
+    (data / "memconflict" / "step4_1.jsonl").write_text(json.dumps(PERSONA) + "\n")
     return data
 
 

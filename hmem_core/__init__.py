@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         UnitForgotten,
         UnitNotFound,
     )
+    from hmem_core.localised import Localisation, LocalisedGraph, LocalisedPath
     from hmem_core.memory import Memory
     from hmem_core.opening import open, verify
     from hmem_core.options import (
@@ -119,6 +120,9 @@ __all__ = [  # noqa: RUF022 - in the order of `sorted`, as `dir` has them
     "LLMUnavailable",
     "LedgerSnapshot",
     "Line",
+    "Localisation",
+    "LocalisedGraph",
+    "LocalisedPath",
     "MalformedReply",
     "Memory",
     "MemoryNotFound",
@@ -160,6 +164,9 @@ _ELSEWHERE = {
     "GuidedOptions": "options",
     "LLM": "options",
     "LedgerSnapshot": "reports",
+    "Localisation": "localised",
+    "LocalisedGraph": "localised",
+    "LocalisedPath": "localised",
     "Memory": "memory",
     "OnnxEncoder": "embedding.onnx",
     "Prices": "options",

@@ -138,6 +138,7 @@ class AsyncFacts(_Awaited[Facts]):
     undo = _driven(Facts.undo)
     policy = _driven(Facts.policy)
     alias = _driven(Facts.alias)
+    locate = _driven(Facts.locate)
     forget = _awaited(Facts.forget)
     find = _awaited(Facts.find)
     about = _awaited(Facts.about)

@@ -20,9 +20,11 @@ from hmem_core.journal.entries import (
     UnitChange,
     erase,
 )
+from hmem_core.localised import Localisation
 from hmem_core.options import FactOptions
 from hmem_core.records import POLICIES, Rewrite
 from hmem_core.retrieval import units as reading
+from hmem_core.retrieval.locating import localisation
 from hmem_core.state import State, pack_vector, unpack_vector
 from hmem_core.store import Plan, Store
 
@@ -115,7 +117,7 @@ class _Done(NamedTuple):
     seq: int
     unit: int
     new: bool
-    explain: Any = None
+    explain: Localisation | None = None
 
 
 def add_facts(
@@ -150,7 +152,8 @@ def add_facts(
                 if entry is not None:
                     entries.append(entry)
                 unit = planner.told
-                shown = planner.located if explain else None
+                located = planner.located if explain else None
+                shown = None if located is None else localisation(columns, located)
                 done.append(_Done(state.seq if entry is None else seq, unit, entry is not None, shown))
             told[id(given)] = done[-1].unit
         return entries

@@ -10,10 +10,12 @@ from hmem_core import factchanges, times
 from hmem_core.effects import Priority, Program
 from hmem_core.errors import InvalidInput
 from hmem_core.factdrafts import name, read_fact, read_facts
+from hmem_core.localised import Localisation
 from hmem_core.methods import program
 from hmem_core.options import FactOptions
 from hmem_core.records import FactDraft, Forgotten, Rewrite, Unit, Version, Why
 from hmem_core.retrieval import units as reading
+from hmem_core.retrieval.locating import Wanted, locate
 from hmem_core.store import Store
 from hmem_core.times import TimeLike
 
@@ -233,6 +235,40 @@ class Facts:
         at = None if valid_at is None else times.micros(valid_at, self._tz, "valid_at")
         with self._store.reading() as state:
             return reading.find(state.facts, slots, past, at, include, limit)
+
+    @program(Priority.SEARCH)
+    def locate(
+        self,
+        subject: str | None = None,
+        relation: str | None = None,
+        object: str | None = None,
+        *,
+        category: str | None = None,
+        context: str | Iterable[str] | None = None,
+        at: TimeLike | None = None,
+    ) -> Program[Localisation]:
+        """The chains of active units that fit these slots best, with the parts of their scores.
+
+        Unlike `find`, names need not be the same: those that are alike score less, by the cosine of their
+        vectors. Only the MicroGraphs of the subject and the category are looked into, though, so one of these
+        must be a name, or an alias, that the memory knows.
+
+        Args:
+            subject, relation, object, category, context: None for what is not known.
+            at: the time in question; now unless given.
+
+        Raises:
+            InvalidInput: an argument has no meaning, or all are None.
+        """
+        slots = {"subject": subject, "relation": relation, "object": object, "category": category}
+        given = {slot: None if text is None else name(text, slot) for slot, text in slots.items()}
+        several = (context,) if isinstance(context, str) else context or ()
+        contexts = tuple(dict.fromkeys(name(one, "context") for one in several))
+        if not contexts and not any(given.values()):
+            raise InvalidInput("nothing is given to look for; give a subject, or another slot")
+        now = self._store.clock() if at is None else times.micros(at, self._tz, "at")
+        wanted = Wanted(**given, contexts=contexts)
+        return (yield from locate(self._store.reading, wanted, now, self._options))
 
     def about(self, subject: str, *, include: Include = "active") -> list[Unit]:
         """The units of a subject: `find` with that alone."""

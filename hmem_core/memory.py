@@ -6,36 +6,26 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
-import numpy as np
 
 from hmem_core import messages, settling, times
 from hmem_core.changes import forget_turns, reembed, write_turns
 from hmem_core.effects import Ask, Embed, Priority, Program, Single, drive
 from hmem_core.embedding.base import Encoder, embed_states
 from hmem_core.errors import (
-    InvalidInput,
     LLMMissing,
-    TurnForgotten,
-    TurnNotFound,
 )
 from hmem_core.factview import Facts
 from hmem_core.messages import Message
 from hmem_core.methods import program
-from hmem_core.options import EventOptions, FactOptions, GuidedOptions, ReadingOptions, SegmentOptions
-from hmem_core.records import Added, Context, Evidence, Forgotten, Guided, Turn
+from hmem_core.options import EventOptions, FactOptions, ReadingOptions, SegmentOptions
+from hmem_core.reads import Reads
+from hmem_core.records import Added, Forgotten
 from hmem_core.reports import Stats, Verified
-from hmem_core.retrieval import context as packing
-from hmem_core.retrieval import filters, guiding, reading
 from hmem_core.retrieval.events import Events
-from hmem_core.retrieval.filters import Where
 from hmem_core.retrieval.outline import Segments
-from hmem_core.retrieval.search import Request, check, search
-from hmem_core.retrieval.tokens import estimate_tokens
-from hmem_core.retrieval.views import Ranker
-from hmem_core.state import View
 from hmem_core.store import Store
 from hmem_core.times import TimeLike
 
@@ -46,10 +36,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Between = tuple[TimeLike | None, TimeLike | None]
 
-
-class Memory:
+class Memory(Reads):
     """A growing history of turns, and ways to ask what to read of it. Made by `hmem.open`.
 
     Safe to use from several threads; several processes may have the same memory open. Every read sees
@@ -194,206 +182,7 @@ class Memory:
     def _reembed(self) -> None:
         reembed(self._store, lambda texts: self._answer(Embed(tuple(texts), states=self._late)))
 
-    # -- reading -------------------------------------------------------------------------------------
-
-    def get(self, id: int | None = None, *, key: str | None = None) -> Turn:
-        """One turn, by its id or by its key.
-
-        Raises:
-            TurnNotFound: it was never stored.
-            TurnForgotten: it was stored and forgotten.
-            InvalidInput: neither or both given, or several turns have the key.
-        """
-        if (id is None) == (key is None):
-            raise InvalidInput("give either an id or a key")
-        if id is None:
-            return self._by_key(str(key))
-        view = self._store.view()
-        turn = reading.turn(view, reading.row(view, id))
-        if turn is None:  # in this moment
-            raise TurnForgotten(f"turn {id} was forgotten")
-        return turn
-
-    def _by_key(self, key: str) -> Turn:
-        with self._store.reading() as state:
-            rows = state.turns.index.rows(key)
-        if not rows:
-            raise TurnNotFound(f"no turn has the key {key!r}; it was never stored, or was forgotten")
-        if len(rows) > 1:
-            ids = ", ".join(map(str, rows))
-            raise InvalidInput(f"the turns {ids} were added as a list under the key {key!r}; get them by id")
-        return self.get(rows[0])
-
-    def turns(
-        self,
-        *,
-        session: str | None = None,
-        between: Between | None = None,
-        where: Where | None = None,
-        as_of: int | TimeLike | None = None,
-    ) -> list[Turn]:
-        """All turns that pass the filters (see `search`), in the order of their times, then of their ids."""
-        view = self._store.view()
-        conditions = {**(where or {}), **({"session": session} if session is not None else {})}
-        allowed = filters.mask(view, self._tz, between=between, where=conditions or None, as_of=as_of)
-        rows = np.flatnonzero(allowed)
-        rows = rows[np.argsort(view.narrow["at"][rows], kind="stable")]
-        return [turn for row in rows if (turn := reading.turn(view, int(row))) is not None]
-
-    @program(Priority.SEARCH)
-    def search(
-        self,
-        query: str,
-        k: int | Literal["auto"] = 8,
-        *,
-        view: str = "fused",
-        between: Between | None = None,
-        where: Where | None = None,
-        as_of: int | TimeLike | None = None,
-        explain: bool = False,
-        reading: ReadingOptions | None = None,
-        guided: bool | GuidedOptions = False,
-    ) -> Program[list[Evidence]]:
-        """The turns most worth reading for `query`, best first; an empty list if none passes the filters.
-
-        Args:
-            query: a question or statement, of any length.
-            k: how many turns at most; ``"auto"``: those that stand out from the rest, 16 at most
-                (`ReadingOptions.enough`).
-            view: how turns are ranked: ``"fused"``, all signals together; ``"dense"``, the cosine of
-                embeddings alone; ``"lexical"``, BM25 alone; ``"time"``, the segment tree alone, whose
-                evidence may be segments of several turns; ``"events"``, embeddings and words, and the events
-                of the turns.
-            between: only turns whose own time lies in [start, end); None leaves a side open; an end
-                given as a bare date includes that day.
-            where: only turns with these values in ``session``, ``speaker``, ``role``, ``key`` or a metadata
-                field; a list means any of its values, a dict holds operators such as ``{"$gte": 3}``.
-            as_of: only what the memory knew at that sequence number (int) or time. Forgotten turns stay gone.
-            explain: fill `Evidence.signals`, and in a guided search `Evidence.stages`.
-            reading: how scores come about, instead of what the memory was opened with.
-            guided: let the language model choose among what is found, and look into events for more; see
-                `guided`. It may return fewer than `k`.
-
-        Raises:
-            InvalidInput: an empty query, or an argument without meaning.
-            EncoderError: the encoder failed.
-            LLMMissing: `guided`, and the memory has no language model.
-        """
-        request = Request(
-            query=query,
-            k=k,
-            view=view,
-            between=between,
-            where=where,
-            as_of=as_of,
-            explain=explain,
-            reading=reading,
-        )
-        return (yield from self._search(request, guided))
-
-    @program(Priority.SEARCH)
-    def guided(
-        self,
-        query: str,
-        k: int | Literal["auto"] = 8,
-        *,
-        options: GuidedOptions | None = None,
-        view: str = "fused",
-        between: Between | None = None,
-        where: Where | None = None,
-        as_of: int | TimeLike | None = None,
-        explain: bool = False,
-        reading: ReadingOptions | None = None,
-    ) -> Program[Guided]:
-        """What ``search(query, guided=True)`` returns, with an account of how (HiGMem, arXiv 2604.18349).
-
-        The best turns and the best events are found as in any search. The language model is asked which turns
-        of these events are worth reading, all at once, and then which of all these candidates help. What it
-        keeps is returned, best first; if it keeps nothing, the best turns.
-
-        Filters apply before everything: the model is shown nothing that they exclude. A question that fails
-        is passed over, with a warning to the logger ``hmem.llm``; if the model is down, the result is that of
-        a search without it.
-
-        Args:
-            options: how much is asked.
-            view: how turns are ranked; any but ``"time"``.
-            query, k, between, where, as_of, explain, reading: as in `search`.
-
-        Raises:
-            As `search`.
-        """
-        request = Request(
-            query=query,
-            k=k,
-            view=view,
-            between=between,
-            where=where,
-            as_of=as_of,
-            explain=explain,
-            reading=reading,
-        )
-        return (yield from self._guided(request, options or GuidedOptions()))
-
-    def _search(self, request: Request, guided: bool | GuidedOptions) -> Program[list[Evidence]]:
-        if guided is not False:
-            options = GuidedOptions() if guided is True else guided
-            return list((yield from self._guided(request, options)).evidence)
-        check(request)
-        self._store.check_open()
-        return (yield from search(request, self._read, self._tz, self._reading_options, self._late))
-
-    def _guided(self, request: Request, options: GuidedOptions) -> Program[Guided]:
-        if not isinstance(options, GuidedOptions):
-            raise InvalidInput(f"guided={options!r}: give True, False or GuidedOptions")
-        guiding.check_guided(request)
-        self._store.check_open()
-        if self._driver is None:
-            raise LLMMissing("guided search asks a language model; open the memory with llm=LLM(...)")
-        return guiding.search(request, self._read, self._tz, self._reading_options, options, self._late)
-
-    def _read(self, ranker: Ranker) -> View:
-        return self._store.view(tree=ranker.tree, events=ranker.events)
-
-    @program(Priority.SEARCH)
-    def context(
-        self,
-        query: str,
-        max_tokens: int = 1000,
-        *,
-        count: packing.Counter = estimate_tokens,
-        view: str = "fused",
-        between: Between | None = None,
-        where: Where | None = None,
-        as_of: int | TimeLike | None = None,
-        guided: bool | GuidedOptions = False,
-    ) -> Program[Context]:
-        """Evidence for `query`, packed for a prompt: chronological, dated, with ids, within a budget.
-
-        Beside it come turns that make others understandable, such as the question that one answers.
-
-        Args:
-            max_tokens: ``count(context.text)`` never exceeds it.
-            count: counts tokens; the default estimates, leaning high, for any model.
-            view, between, where, as_of, guided: as in `search`.
-
-        Raises:
-            As `search`.
-        """
-        packing.check_budget(max_tokens)
-        # No line takes fewer than a dozen tokens, so more evidence than this cannot fit.
-        request = Request(
-            query=query,
-            k=min(max(8, max_tokens // 12), 512),
-            view=view,
-            between=between,
-            where=where,
-            as_of=as_of,
-        )
-        found = yield from self._search(request, guided)
-        now = self._store.view()
-        allowed = filters.mask(now, self._tz, between=between, where=where, as_of=as_of)
-        return packing.pack(found, max_tokens, count, self._tz, reading.lead_ins(now, found, allowed))
+    # -- views and state -----------------------------------------------------------------------------
 
     @property
     def segments(self) -> Segments:

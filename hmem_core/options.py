@@ -219,12 +219,17 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """BM25: how soon repetition stops to count."""
     b: float = 0.4
     """BM25: how much the length of a turn counts."""
-    lateral: tuple[float, ...] = (0.4, 0.2)
+    lateral: tuple[float, ...] = (0.25, 0.15)
     """What a turn lends the turns 1, 2, … before and after it in its session (ours)."""
     answer: float = 0.3
     """Of a question's score, what the next turn of its session gets beside that (ours)."""
     session: float = 0.3
     """Of the best score in a session, what each of its turns gets (ours)."""
+    speaker: float = 1.0
+    """Fused: what the turns of a speaker get whom the query names (ours)."""
+    period: float = 4.0
+    """Fused: what turns get that lie in a time which the query names; those outside it get less, the further
+    away they are, measured by the length of that time (ours)."""
     policy: Policy = "top-down"
     """Which way relevance moves through the segment tree. ``"auto"``: down, if the best turns of a query lie
     together, else not at all (ours; see `segments.policy`)."""
@@ -234,10 +239,16 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Hops at most."""
     by_height: bool = False
     """Count a hop for each height that a link climbs, as in the paper's uncompressed tree."""
-    tree: float = 0.5
+    tree: float = 0.2
     """Weight, in the fused view, of what a turn inherits from the segments above it; a segment's score is the
     logarithm of the mean odds of its turns, whose dense and lexical parts together are their log-odds (ours).
     Of policies, only ``"top-down"`` gives turns something."""
+    fact: float = 2.0
+    """Weight, in the fused view, of what facts that match the query add to the turns that tell them, and of
+    what facts that hold no longer take from theirs (ours). Memories without facts are not concerned."""
+    past: bool | None = None
+    """Whether a search for facts shows those that hold no longer, too; None: where the query asks for what
+    was before, or has changed."""
     diversity: float = 0.5
     """Fused: what a turn's likeness (cosine) to one that is shown already costs it when turns are selected.
     They are shown in the order of their scores."""
@@ -245,7 +256,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Fused: show a turn once, if its speaker said the same words in several; see `Evidence.repeats`."""
     enough: float = 0.4
     """``k="auto"``: turns are shown whose score rises above the 32nd best by at least this share of what the
-    best one's does; 16 at most (ours)."""
+    best one's does; 16 at most. A list or a count takes a smaller share, a date a larger one (ours)."""
     event: float = 0.25
     """In fused searches: what a turn gains for each unit of the score of the best of its events (HiGMem's
     events as anchors; the score is ours): the logarithm of the mean odds of the event's turns, and the two
@@ -264,7 +275,10 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             "lexical",
             "answer",
             "session",
+            "speaker",
+            "period",
             "tree",
+            "fact",
             "k1",
             "decay",
             "diversity",
@@ -276,6 +290,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
         for name in ("b", "late", "enough"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
+        _check(self.past in (None, True, False), "past", self.past, "True, False or None")
         _check(isinstance(self.fold, bool), "fold", self.fold, "True or False")
         fine = isinstance(self.candidates, int) and not isinstance(self.candidates, bool)
         _check(fine and self.candidates >= 1, "candidates", self.candidates, "a whole number from 1")
@@ -297,14 +312,27 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     at nothing that rests on it."""
     cascade: Literal["full", "path"] = "full"
     """How far the fall of a unit reaches: to all that rests on it, however indirectly (ours); or, as in the
-    paper, to its direct dependents on the path that was chosen, outside of which nothing is matched
-    either."""
+    paper, to its direct dependents within the region that was chosen."""
+    localisation: bool = True
+    """Look for a path. Without, a region is what has the same subject and relation, and no more, and a
+    question is held against every unit."""
     graphs: int = 12
     """K_g: MicroGraphs that are looked into."""
     candidates: int = 24
     """K_p: paths that are compared."""
     depth: int = 3
     """h: edges of a path at most."""
+    steps: int = 20_000
+    """Paths of more than one unit that are looked at, at most: where nearly all score the same, so that
+    nothing can be left out, the best ones so far are taken."""
+    considered: int = 256
+    """MicroGraphs that are scored at most for their subject, and as many for their category."""
+    members: int = 32
+    """Active units that are taken of a MicroGraph, those that were told last."""
+    links: int = 8
+    """Of a unit, so many direct dependents and so many supports are looked at, those that were told last."""
+    neighbours: int = 4
+    """To so many units a step through a subject, category or context can lead, those that fit best."""
     subject: float = 0.5
     """Of the relevance of a MicroGraph, the weight of its subject's match,"""
     category: float = 0.5
@@ -324,11 +352,14 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
         strategies = ("coordinated", "append-only", "relation-level")
         _check(self.strategy in strategies, "strategy", self.strategy, f"one of {', '.join(strategies)}")
         _check(self.cascade in ("full", "path"), "cascade", self.cascade, "'full' or 'path'")
-        for name in ("graphs", "candidates", "depth"):
+        _check(isinstance(self.localisation, bool), "localisation", self.localisation, "True or False")
+        for name in ("graphs", "candidates", "depth", "considered", "members", "links", "neighbours"):
             value = getattr(self, name)
             _check(
                 isinstance(value, int) and 1 <= value <= 4096, name, value, "a whole number from 1 to 4096"
             )
+        steps = isinstance(self.steps, int) and 0 <= self.steps <= 10**9
+        _check(steps, "steps", self.steps, "a whole number from 0 to 1,000,000,000")
         for name in ("subject", "category", "attributes", "dependency", "validity", "context"):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from hmem_core.localised import Localisation
+
 __all__ = [
     "Added",
     "Change",
@@ -123,6 +125,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """First and last turn id, both included."""
     turns: tuple[int, ...]
     """Ids of the turns this rests on."""
+    facts: tuple[Unit, ...] = ()
+    """Of kind ``"fact"``: the units that it shows. A fact comes first, then those that contradict it
+    (``"pending"``), or those that it rests on."""
     repeats: tuple[int, ...] = ()
     """Ids of turns that rank lower, in which the same speaker says the same words: they are not shown, and do
     not count in `k`."""
@@ -371,7 +376,7 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
     """The rewrite that this one took back."""
     new: bool = True
     """False if nothing was written: it was known, or had been done under the same key."""
-    explain: Any = None
+    explain: Localisation | None = None
     """Where the rewrite looked, if that was asked for."""
 
 
@@ -400,6 +405,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     truncated: bool = False
     """True if the text was cut to fit the budget."""
+    fact: bool = False
+    """True if it is a fact, rather than what was said in a turn."""
     lead_in: bool = False
     """True if it is no evidence itself, but makes the turn after it understandable."""
 

@@ -14,6 +14,7 @@ PACKAGE = ROOT / "hmem_core"
 # What a part of the package may import of the others; every part may import itself.
 BASE = {
     "records",
+    "localised",
     "reports",
     "effects",
     "errors",
@@ -35,6 +36,7 @@ MEMORY = RETRIEVAL | {
     "factchanges",
     "factview",
     "methods",
+    "reads",
     "memory",
     "aio",
     "journal",
@@ -44,7 +46,8 @@ MEMORY = RETRIEVAL | {
 INGEST = MEMORY | {"ingest"}
 ALLOWED = {
     "errors": set(),
-    "records": set(),
+    "records": {"localised"},
+    "localised": set(),
     "reports": {"records"},
     "effects": set(),
     "budgets": {"errors", "records", "reports", "effects", "options"},
@@ -68,6 +71,7 @@ ALLOWED = {
     "changes": RETRIEVAL | {"store", "settling", "factchanges"},
     "factview": RETRIEVAL | {"store", "methods", "factdrafts", "factchanges"},
     "methods": {"effects"},
+    "reads": RETRIEVAL | {"store", "methods"},
     "memory": MEMORY - {"opening", "aio"},
     "opening": MEMORY - {"aio"},
     "aio": {"opening", "memory", "factview", "methods", "retrieval", "records", "effects", "errors"},

@@ -17,7 +17,7 @@ import hmem_core as hmem
 from bench.quality.answers import PROMPTS, Answered, Record, Settings
 from bench.quality.guided import READINGS, Reading
 from bench.quality.locomo_data import CATEGORIES, Conversation, Question
-from bench.quality.protocol import SPLITS, fill, halves, progress
+from bench.quality.protocol import SPLITS, asked_at, fill, halves, progress
 from bench.quality.spending import accounted
 from bench.quality.tables import markdown
 from hmem_core.effects import Priority, Program
@@ -97,7 +97,9 @@ def _answer(
     model = settings.events == "model"
     events = EventOptions() if model else EventOptions(affiliation="cosine", describe=False)
     segments = SegmentOptions(summarise=False)
-    with hmem.open(encoder=encoder, llm=settings.llm, events=events, segments=segments) as memory:
+    with hmem.open(
+        encoder=encoder, llm=settings.llm, events=events, segments=segments, clock=asked_at(conversation)
+    ) as memory:
         fill(memory, conversation)
         if model:
             memory.settle()

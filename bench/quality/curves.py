@@ -24,7 +24,7 @@ from bench.quality.baselines import BASELINES
 from bench.quality.finding import VIEWS, Beside, View, counted, everything
 from bench.quality.locomo_data import Conversation, Question
 from bench.quality.plots import curves_plot
-from bench.quality.protocol import SPLITS, fill, halves, progress
+from bench.quality.protocol import SPLITS, asked_at, fill, halves, progress
 from bench.quality.tables import markdown
 from bench.quality.vector_cache import CachedEncoder
 from hmem_core.embedding.base import Encoder
@@ -68,7 +68,7 @@ def measure(
     full: list[tuple[str, int]] = []
     for number, (half, conversation) in enumerate(chosen, 1):
         progress(number, len(chosen), conversation)
-        with hmem.open(encoder=encoder) as memory:
+        with hmem.open(encoder=encoder, clock=asked_at(conversation)) as memory:
             fill(memory, conversation)
             curve = _Curve(memory, half, Beside(memory, encoder, baselines) if baselines else None)
             full.append((half, curve.full))

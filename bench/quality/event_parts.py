@@ -24,7 +24,7 @@ import hmem_core as hmem
 from bench.quality import locomo_data
 from bench.quality.arguments import CACHE
 from bench.quality.locomo_data import Conversation
-from bench.quality.protocol import DEV, SPLITS, fill
+from bench.quality.protocol import DEV, SPLITS, asked_at, fill
 from bench.quality.tables import markdown
 from bench.quality.vector_cache import CachedEncoder
 from hmem_core.embedding.base import Encoder
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def measure(conversation: Conversation, encoder: Encoder) -> dict[tuple[str, ...], list[float]]:
     """For each row of parts, the recall of each question."""
-    with hmem.open(encoder=encoder) as memory:
+    with hmem.open(encoder=encoder, clock=asked_at(conversation)) as memory:
         fill(memory, conversation)
         keys = {turn.id: turn.key for turn in memory.turns()}
         events = list(memory.events)

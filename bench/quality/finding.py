@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import lru_cache
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ import hmem_core as hmem
 from bench.quality.baselines import BASELINES, Corpus
 from bench.quality.baselines.base import Asked
 from bench.quality.locomo_data import CATEGORIES, Conversation, Question
-from bench.quality.protocol import SHOWN, fill, halves, progress
+from bench.quality.protocol import SHOWN, asked_at, fill, halves, progress
 from hmem_core.embedding.base import Encoder
 from hmem_core.options import ReadingOptions
 from hmem_core.records import Evidence, Turn, index_text
@@ -81,6 +81,8 @@ class Moment(NamedTuple):
 
     seq: int
     turns: int
+    at: datetime
+    """When it is asked."""
 
 
 class Beside:
@@ -181,7 +183,7 @@ def answered(
     found: list[Answered] = []
     for number, (half, conversation) in enumerate(chosen, 1):
         progress(number, len(chosen), conversation)
-        with hmem.open(encoder=encoder) as memory:
+        with hmem.open(encoder=encoder, clock=asked_at(conversation)) as memory:
             fill(memory, conversation)
             keys = {turn.id: turn.key for turn in memory.turns() if turn.id is not None}
             for name, search in searches(memory, views, baselines, encoder).items():

@@ -11,7 +11,7 @@ from typing import Any
 import hmem_core as hmem
 from bench.quality.judges import Judge, Judged
 from bench.quality.locomo_data import CATEGORIES, Conversation, Question
-from bench.quality.protocol import SHOWN, SPLITS, fill, halves, progress
+from bench.quality.protocol import SHOWN, SPLITS, asked_at, fill, halves, progress
 from bench.quality.tables import markdown
 from hmem_core.embedding.base import Encoder
 from hmem_core.options import GuidedOptions
@@ -70,7 +70,7 @@ def measure(
     chosen = halves(conversations, split)
     for number, (half, conversation) in enumerate(chosen, 1):
         progress(number, len(chosen), conversation)
-        with hmem.open(encoder=encoder) as memory:
+        with hmem.open(encoder=encoder, clock=asked_at(conversation)) as memory:
             fill(memory, conversation)
             driver = Judged(encoder.embed, judge)
             memory._driver = driver  # type: ignore[assignment]  # it does what is asked of one here

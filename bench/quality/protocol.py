@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import hmem_core as hmem
 from bench.quality.locomo_data import Conversation
 
-__all__ = ["SHOWN", "SPLITS", "fill", "halves", "progress"]
+__all__ = ["SHOWN", "SPLITS", "asked_at", "fill", "halves", "progress"]
 
 SHOWN = 8
 """The cut at which precision, turns and tokens are taken."""
@@ -21,6 +21,12 @@ def halves(conversations: Sequence[Conversation], split: str) -> list[tuple[str,
     """The conversations of a split, each with the half it belongs to."""
     both = [("dev" if number < DEV else "test", one) for number, one in enumerate(conversations)]
     return [(half, one) for half, one in both if split in ("all", half)]
+
+
+def asked_at(conversation: Conversation) -> Callable[[], int]:
+    """A memory's clock: questions are asked when the conversation is over."""
+    end = round(max(turn.at for turn in conversation.turns).timestamp() * 1e6)
+    return lambda: end
 
 
 def fill(memory: hmem.Memory, conversation: Conversation) -> None:

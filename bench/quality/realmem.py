@@ -132,7 +132,7 @@ def _ask(
         before = []  # as each session began
         for position, session in enumerate(person.sessions):
             stats = memory.stats()
-            before.append(Moment(stats.seq, stats.turns))
+            before.append(Moment(stats.seq, stats.turns, session.at))
             memory.add(
                 [{"role": _role(speaker), "content": text} for speaker, text in session.turns],
                 session=str(position),
@@ -148,7 +148,9 @@ def _ask(
 
 
 def _of_view(memory: hmem.Memory, view: str, reading: ReadingOptions | None) -> Find:
-    return lambda query, k, when: memory.search(query, k=k, view=view, as_of=when.seq, reading=reading)
+    return lambda query, k, when: memory.search(
+        query, k=k, view=view, as_of=when.seq, now=when.at, reading=reading
+    )
 
 
 def _of_baseline(beside: Beside, name: str) -> Find:

@@ -135,6 +135,17 @@ class FactIndex:
         self.citing = _inverse(sources)
         """Of each turn, the tellings that name it."""
         self._marks: list[tuple[Adjacency, tuple[int, int]]] = []
+        self._distinct: dict[str, tuple[int, IntArray]] = {}
+
+    def distinct(self, slot: str, units: Table) -> IntArray:
+        """The names that stand, or stood, in a slot of the `units`, ascending. Each unit is looked at once,
+        by the first reader after it came."""
+        seen, known = self._distinct.get(slot, (0, np.empty(0, np.int32)))
+        if seen < len(units):
+            fresh = np.unique(units[slot][seen:])
+            known = np.union1d(known, fresh[fresh >= 0]).astype(np.int32)
+            self._distinct[slot] = len(units), known
+        return known
 
     def _lists(self) -> list[Adjacency]:
         graphs = [self.graphs_of_subject, self.graphs_of_category]

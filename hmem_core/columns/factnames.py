@@ -17,6 +17,7 @@ from hmem_core.columns.keys import KeyIndex, key_hash
 __all__ = ["FactNames", "fold"]
 
 FloatArray = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int32]
 
 _NARROW: dict[str, type[np.generic]] = {
     "hash": np.uint64,  # of the folded text; 0 once forgotten
@@ -76,6 +77,20 @@ class FactNames:
         """As `find`, of a text that is folded already."""
         rows = self._index.rows(folded)
         return int(self.narrow["alias"][rows[0]]) if rows else None
+
+    def among(self, folded: Sequence[str]) -> dict[str, int]:
+        """As `find_folded`, of many texts at once; those that are no name are left out."""
+        found = {text: self.find_folded(text) for text in self._index.likely(folded)}
+        return {text: code for text, code in found.items() if code is not None}
+
+    def gather(self, codes: IntArray) -> FloatArray:
+        """The vectors of some names, float32 of shape (codes, dimension)."""
+        found = np.zeros((codes.size, self.vectors.dimension), np.float32)
+        blocks = codes // BLOCK_ROWS
+        for number, block in enumerate(self.vectors.view()):
+            here = np.flatnonzero(blocks == number)
+            found[here] = block[codes[here] % BLOCK_ROWS]
+        return found
 
     def __getitem__(self, code: int) -> str | None:
         """The name of a code, as it was spelled first; None for -1 and for a forgotten name."""

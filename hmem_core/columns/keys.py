@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -54,10 +55,29 @@ class KeyIndex:
     def rows(self, key: str) -> list[int]:
         """All rows with this key, ascending."""
         value = key_hash(key)
+        order, ordered = self._ordered()
+        left, right = np.searchsorted(ordered, np.array([value, value + 1], dtype=np.uint64))
+        found = [int(row) for row in order[left:right]] + self._later.get(value, [])
+        return [row for row in found if self._keys[row] == key]
+
+    def likely(self, keys: Sequence[str]) -> list[str]:
+        """Those of the `keys` whose hash some row has, looked up all at once."""
+        hashes = np.array([key_hash(key) for key in keys], np.uint64)
+        _, ordered = self._ordered()
+        places = np.searchsorted(ordered, hashes)
+        there = np.zeros(hashes.size, np.bool_)
+        inside = places < ordered.size
+        there[inside] = ordered[places[inside]] == hashes[inside]
+        later = self._later
+        return [
+            key
+            for key, value, known in zip(keys, hashes.tolist(), there.tolist(), strict=True)
+            if known or value in later
+        ]
+
+    def _ordered(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.uint64]]:
         if self._order is None or self._sorted is None:
             base = self._hashes.view()[: self._base]
             self._order = np.argsort(base, kind="stable")
             self._sorted = base[self._order]
-        left, right = np.searchsorted(self._sorted, np.array([value, value + 1], dtype=np.uint64))
-        found = [int(row) for row in self._order[left:right]] + self._later.get(value, [])
-        return [row for row in found if self._keys[row] == key]
+        return self._order, self._sorted

@@ -26,7 +26,7 @@ import xxhash
 from hmem_core.columns.stopwords import STOP_WORDS
 from hmem_core.errors import InvalidInput
 
-__all__ = ["ANALYSIS", "LANGUAGES", "Analyzer", "term_hashes"]
+__all__ = ["ANALYSIS", "LANGUAGES", "UNSPACED", "Analyzer", "term_hashes"]
 
 ANALYSIS = f"1/{Stemmer.version()}/{unicodedata.unidata_version}"
 """What a change of the analysis shows in: an index made under another value is made anew."""
@@ -42,9 +42,9 @@ _BY_SCRIPT = {
     "Devanagari": "hindi",
     "Tamil": "tamil",
 }
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー々〆"
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー々〆"
 _PIECE = regex.compile(
-    rf"(?P<run>[{_UNSPACED}][{_UNSPACED}\p{{M}}]*)"
+    rf"(?P<run>[{UNSPACED}][{UNSPACED}\p{{M}}]*)"
     r"|(?P<emoji>\p{RI}\p{RI}|\p{Extended_Pictographic})"
     + "".join(rf"|(?P<{script}>\p{{{script}}}[\p{{{script}}}\p{{M}}]*)" for script in _BY_SCRIPT)
     + r"|(?P<word>[\p{L}\p{N}][\p{L}\p{N}\p{M}'’]*)"

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from hmem_core.columns.facts import FactColumns
 from hmem_core.facts.cascading import spread
 from hmem_core.facts.localisation import Region, Temporary, localise
+from hmem_core.facts.matching import Named
 from hmem_core.facts.timeline import Placed, Rival, place
 from hmem_core.journal.entries import (
     ACTIVE,
@@ -135,7 +136,7 @@ class Planner:
             many: the relation has several values at a time, as the draft's fellows show.
             explain: fill `located`, even where the rewrite is not bound to it.
         """
-        self._locate(draft, explain)
+        self._locate(draft, names, explain)
         group = self._rivals(draft.subject, draft.relation, draft.contexts, [*_STANDING, RETRACTED])
         match = self._match(draft, group)
         unit = self.told = len(self.facts) if match is None else match
@@ -168,15 +169,20 @@ class Planner:
             self._arrange(unit)
         return self._finish()
 
-    def _locate(self, draft: Draft, explain: bool) -> None:
+    def _locate(self, draft: Draft, names: Sequence[FactName], explain: bool) -> None:
         bounded = self.options.cascade == "path" and self.options.strategy == "coordinated"
         if not bounded and not explain:
             return
-        known = len(self.facts.names)
-        slots = [code if code < known else -1 for code in draft[:4]]
-        contexts = tuple(code for code in draft.contexts if code < known)
+        new = {name.code: self._unpack(name.vector) for name in names}
+        vectors = self.facts.names.vectors
+
+        def named(code: int) -> Named | None:
+            return None if code < 0 else Named(code, new[code] if code in new else vectors[code])
+
+        contexts = tuple(name for code in draft.contexts if (name := named(code)) is not None)
+        subject, relation, object, category = map(named, draft[:4])
+        wanted = Temporary(subject, relation, object, category, contexts)
         now = self._entry.recorded if draft.valid_from == OPEN_START else draft.valid_from
-        wanted = Temporary(slots[0], slots[1], slots[2], slots[3], contexts)
         self.located = localise(self.facts, [wanted], now, self.options)
         self.region = self.located if bounded else None
 

@@ -161,7 +161,8 @@ View = Annotated[
     typer.Option(
         metavar="NAME",
         help="How turns are ranked: fused, by all signals; dense or lexical, by embeddings or words alone; "
-        "time, by the segment tree, which finds segments too; events, by their own and their events' scores.",
+        "time, by the segment tree, which finds segments too; events, by their own and their events' scores; "
+        "facts finds facts instead of turns.",
     ),
 ]
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hmem_core.interfaces import outline
+from hmem_core.localised import Localisation
 from hmem_core.records import (
     Added,
     Context,
@@ -180,6 +181,16 @@ class Output:
             "turns",
         )
         return self._table(rows, columns) if rows else None
+
+    def localisation(self, found: Localisation) -> None:
+        if self.json:
+            return self.record(found)
+        parts = ("score", "attributes", "dependency", "validity", "context")
+        rows = [
+            [*(f"{getattr(path, part):.3f}" for part in parts), " ".join(map(str, path.units)), path.text]
+            for path in found.paths
+        ]
+        return self._table(rows, (*parts, "units", "text")) if rows else None
 
     def versions(self, versions: Sequence[Version]) -> None:
         if self.json:
@@ -433,13 +444,15 @@ def _counts(done: Ingested) -> str:
 
 
 def _span(hit: Evidence) -> str:
+    if hit.kind == "fact":
+        return ", ".join(f"f{unit.id}" for unit in hit.facts)
     first, last = hit.span
     return str(first) if first == last else f"{first}-{last}"
 
 
 def _speakers(hit: Evidence) -> str:
     """Who said it; of a segment, how many turns it has, and who said them if it was one."""
-    if hit.kind == "turn":
+    if hit.kind in ("turn", "fact"):
         return hit.speaker or hit.role
     turns = f"{len(hit.turns)} turns"
     return f"{hit.speaker}, {turns}" if hit.speaker else turns

@@ -16,6 +16,9 @@ __all__ = ["Counter", "check_budget", "pack"]
 Counter = Callable[[str], int]
 """Number of tokens of a text."""
 
+FACTS = "Facts"
+"""The heading of facts."""
+
 LEADING = 4
 """Turns that lead in to others take up at most one part in so many of the budget."""
 
@@ -79,7 +82,7 @@ def pack(
         elif used + cost(line) > max_tokens:
             continue
         take(line)
-        lead = None if lead_ins is None else lead_ins.get(piece.turns[0])
+        lead = None if lead_ins is None else lead_ins.get(piece.turns[0] if piece.turns else -1)
         if lead is None or own & set(lead.turns):
             continue
         own.update(lead.turns)
@@ -102,7 +105,8 @@ def pack(
 
 
 def _chronological(lines: Sequence[Line]) -> list[Line]:
-    return sorted(lines, key=lambda line: (line.at, line.turns))
+    """Facts first, under one heading: their times are those at which they began, not those of turns."""
+    return sorted(lines, key=lambda line: (not line.fact, line.at, line.turns))
 
 
 def _join(lines: Sequence[Line], tz: dt.tzinfo) -> str:
@@ -111,6 +115,8 @@ def _join(lines: Sequence[Line], tz: dt.tzinfo) -> str:
 
 
 def _heading(line: Line, tz: dt.tzinfo) -> str:
+    if line.fact:
+        return FACTS
     day = f"{line.at.astimezone(tz):%a %Y-%m-%d}"
     return day if line.session is None else f"{day}, {' '.join(line.session.split())}"
 
@@ -118,6 +124,8 @@ def _heading(line: Line, tz: dt.tzinfo) -> str:
 def _line(
     piece: Evidence, text: str, tz: dt.tzinfo, *, truncated: bool = False, lead_in: bool = False
 ) -> Line:
+    if piece.kind == "fact":
+        return _fact(piece, text, truncated=truncated)
     ids = str(piece.span[0]) if piece.span[0] == piece.span[1] else f"{piece.span[0]}-{piece.span[1]}"
     speaker = piece.speaker or piece.role
     # Indented, a line break in stored text cannot be mistaken for the start of another piece.
@@ -133,6 +141,21 @@ def _line(
         score=piece.score,
         truncated=truncated,
         lead_in=lead_in,
+    )
+
+
+def _fact(piece: Evidence, text: str, *, truncated: bool) -> Line:
+    """A fact, whose text says when it holds and what tells it."""
+    ids = ", ".join(f"f{unit.id}" for unit in piece.facts)
+    return Line(
+        text=f"[{ids}] {' '.join(text.split())}",
+        turns=piece.turns,
+        at=piece.at,
+        speaker=piece.role,
+        quote=text,
+        score=piece.score,
+        truncated=truncated,
+        fact=True,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -22,7 +21,7 @@ from hmem_core.messages import clean
 from hmem_core.options import GuidedOptions, ReadingOptions
 from hmem_core.records import Evidence, Guided
 from hmem_core.retrieval import filters, reading, selection, signals
-from hmem_core.retrieval.search import Request, check, embedded
+from hmem_core.retrieval.search import Reader, Request, check, embedded, understood
 from hmem_core.retrieval.signals import Query
 from hmem_core.retrieval.views import VIEWS, Hit, Ranker
 from hmem_core.state import View
@@ -54,30 +53,18 @@ def check_guided(request: Request) -> None:
         InvalidInput
     """
     check(request)
-    if VIEWS[request.view].columns is None:
+    if request.view not in VIEWS or VIEWS[request.view].columns is None:
         single = ", ".join(sorted(name for name, ranker in VIEWS.items() if ranker.columns is not None))
         raise InvalidInput(
             f"view={request.view!r} finds segments, and guided search chooses turns; use one of {single}"
         )
 
 
-def search(
-    request: Request,
-    read: Callable[[Ranker], View],
-    tz: dt.tzinfo,
-    options: ReadingOptions,
-    how: GuidedOptions,
-    late_interaction: bool = False,
-) -> Program[Guided]:
+def search(request: Request, reader: Reader, how: GuidedOptions) -> Program[Guided]:
     """Find at most ``request.k`` turns, best first, and say how.
 
     A turn scores what it does in the view, and more if the model named it in an event. So with the model
     down, hits and their order are those of a search without it.
-
-    Args:
-        read: gives the view once the query is embedded; with what the ranker reads.
-        options: what `request` does not say itself.
-        late_interaction: as in `search.search`.
 
     Raises:
         LLMMissing: there is no model.
@@ -88,10 +75,11 @@ def search(
     text = yield from guided.search_text(question, account, how)
     asked = [account.stage("keywords", ())] if how.query != "question" else []
     ranker = VIEWS[request.view]
-    chosen_reading = request.reading or options
-    query = yield from embedded(text, ranker, chosen_reading, late_interaction)
-    view = read(ranker._replace(events=True))
-    allowed = filters.mask(view, tz, between=request.between, where=request.where, as_of=request.as_of)
+    chosen_reading = request.reading or reader.options
+    query = yield from embedded(text, ranker, chosen_reading, reader)
+    view = reader.view(ranker._replace(events=True))
+    query = understood(query, request, view, ranker, reader)
+    allowed = filters.mask(view, reader.tz, between=request.between, where=request.where, as_of=request.as_of)
     ranked = _rank(view, query, ranker, allowed, chosen_reading)
     k = selection.MOST if request.k == "auto" else request.k  # it is the model that decides
     best = best_rows(ranked.total, max(k, how.semantic_turns), ranked.found).tolist()

@@ -97,8 +97,10 @@ def lead_ins(view: View, found: Sequence[Evidence], allowed: npt.NDArray[np.uint
     narrow = view.narrow
     leads = {}
     for piece in found:
+        if piece.kind != "turn":
+            continue
         row = piece.turns[0]
-        before = int(narrow["previous"][row]) if piece.kind == "turn" else -1
+        before = int(narrow["previous"][row])
         if before < 0 or not allowed[before]:
             continue
         if narrow["asks"][before] or narrow["length"][row] < _SHORT:

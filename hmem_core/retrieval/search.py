@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from typing import Literal
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,26 +16,34 @@ from hmem_core.messages import clean
 from hmem_core.options import ReadingOptions
 from hmem_core.records import Evidence
 from hmem_core.retrieval import filters, reading, selection
+from hmem_core.retrieval.factsearch import FactReader, lent_to, search_facts
+from hmem_core.retrieval.request import Request
+from hmem_core.retrieval.understanding import kind, roster_of, understand
 from hmem_core.retrieval.views import VIEWS, Query, Ranker
 from hmem_core.state import View
-from hmem_core.times import TimeLike
+from hmem_core.times import micros
 
-__all__ = ["Request", "check", "embedded", "search"]
+__all__ = ["NAMES", "Reader", "Request", "check", "embedded", "search", "understood"]
 
 FloatArray = npt.NDArray[np.float32]
 
+NAMES = tuple(sorted([*VIEWS, "facts"]))
+"""Names of the views: those of turns, and that of facts."""
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for."""
 
-    query: str
-    k: int | Literal["auto"] = 8
-    view: str = "fused"
-    between: tuple[TimeLike | None, TimeLike | None] | None = None
-    where: filters.Where | None = None
-    as_of: int | TimeLike | None = None
-    explain: bool = False
-    reading: ReadingOptions | None = None
+class Reader(NamedTuple):
+    """How a memory is read."""
+
+    view: Callable[[Ranker], View]
+    """Gives the memory as it is now, with what the ranker reads."""
+    tz: dt.tzinfo
+    options: ReadingOptions
+    """What a request does not say itself."""
+    late_interaction: bool
+    """Compare token states, where the view and the options do."""
+    clock: Callable[[], int]
+    """Gives UTC microseconds: what "last week" counts from, if the request does not say."""
+    facts: FactReader
 
 
 def check(request: Request) -> None:
@@ -50,35 +57,28 @@ def check(request: Request) -> None:
     number = isinstance(request.k, int) and not isinstance(request.k, bool)
     if request.k != "auto" and not (number and request.k >= 1):
         raise InvalidInput(f"k={request.k!r} must be a whole number from 1, or 'auto'")
-    if request.view not in VIEWS:
-        raise InvalidInput(f"view={request.view!r} is not known; the views are {', '.join(sorted(VIEWS))}")
+    if request.view not in NAMES:
+        raise InvalidInput(f"view={request.view!r} is not known; the views are {', '.join(NAMES)}")
 
 
-def search(
-    request: Request,
-    read: Callable[[Ranker], View],
-    tz: dt.tzinfo,
-    options: ReadingOptions,
-    late_interaction: bool = False,
-) -> Program[list[Evidence]]:
-    """Find at most ``request.k`` turns, best first; with ``k="auto"`` as many as stand out.
-
-    Args:
-        read: gives the view once the query is embedded; with what the ranker reads.
-        options: what `request` does not say itself.
-        late_interaction: compare token states, where the view and the options do.
-    """
+def search(request: Request, reader: Reader) -> Program[list[Evidence]]:
+    """Find at most ``request.k`` turns, or facts, best first; with ``k="auto"`` as many as stand out."""
     check(request)
-    query = clean(request.query)
+    chosen = request.reading or reader.options
+    if request.view == "facts":
+        asked = yield from embedded(clean(request.query), VIEWS["dense"], chosen, reader)
+        return search_facts(request, asked.vector, reader.facts, reader.tz, chosen)
     ranker = VIEWS[request.view]
-    chosen = request.reading or options
-    asked = yield from embedded(query, ranker, chosen, late_interaction)
-    view = read(ranker)
-    allowed = filters.mask(view, tz, between=request.between, where=request.where, as_of=request.as_of)
+    asked = yield from embedded(clean(request.query), ranker, chosen, reader)
+    if ranker.facts and chosen.fact:
+        asked = asked._replace(told=lent_to(request, asked.vector, reader.facts, reader.tz, chosen))
+    view = reader.view(ranker)
+    asked = understood(asked, request, view, ranker, reader)
+    allowed = filters.mask(view, reader.tz, between=request.between, where=request.where, as_of=request.as_of)
     k = selection.REACH if request.k == "auto" else request.k
     hits = ranker.rank(view, asked, k, allowed, chosen)
     if request.k == "auto":
-        hits = hits[: selection.enough([hit.score for hit in hits], chosen.enough)]
+        hits = hits[: selection.enough([hit.score for hit in hits], chosen.enough, kind(asked.text))]
     found = []
     for hit in hits:
         piece = reading.evidence(view, hit, explain=request.explain)
@@ -87,10 +87,23 @@ def search(
     return found
 
 
-def embedded(text: str, ranker: Ranker, options: ReadingOptions, late_interaction: bool) -> Program[Query]:
+def embedded(text: str, ranker: Ranker, options: ReadingOptions, reader: Reader) -> Program[Query]:
     """The query as `ranker` needs it."""
-    states = late_interaction and ranker.states and options.late > 0
+    states = reader.late_interaction and ranker.states and options.late > 0
     return _query(text, (yield Embed((text,), states)))
+
+
+def understood(query: Query, request: Request, view: View, ranker: Ranker, reader: Reader) -> Query:
+    """The query with whom it names and which times, where `ranker` asks for that.
+
+    Raises:
+        InvalidInput: ``request.now`` is no time.
+    """
+    now = reader.clock() if request.now is None else micros(request.now, reader.tz, "now")
+    if not ranker.understands:
+        return query
+    found = understand(query.text, now, reader.tz, roster_of(view), language=view.analyzer.language)
+    return query._replace(who=found.who, when=found.when)
 
 
 def _query(text: str, reply: FloatArray | Embedded) -> Query:

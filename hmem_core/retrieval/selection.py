@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hmem_core.columns.blocks import Strings, rows_of
+from hmem_core.retrieval.understanding import Kind
 
 __all__ = ["MOST", "REACH", "Fold", "enough", "folded", "pool", "varied"]
 
@@ -78,16 +79,22 @@ def varied(
     return np.sort(np.array(chosen, np.intp))
 
 
-def enough(scores: Sequence[float], share: float) -> int:
+_SHARES: dict[Kind, float] = {"list": 0.75, "count": 0.75, "time": 1.25}
+"""What several turns may answer part by part takes more of them, and a date fewer: the share is that many
+times as large (ours)."""
+
+
+def enough(scores: Sequence[float], share: float, wanted: Kind = "other") -> int:
     """How many of the best are worth showing: those that rise above the last by at least `share` of what
     the first does (ours).
 
     Args:
         scores: of `REACH` candidates, or of all there are; falling.
         share: 0 shows `MOST`, 1 the best alone.
+        wanted: the kind of answer.
     """
     if len(scores) < 2:
         return len(scores)
     floor = scores[-1]
-    least = floor + share * (scores[0] - floor)
+    least = floor + min(share * _SHARES.get(wanted, 1.0), 1.0) * (scores[0] - floor)
     return min(sum(score >= least for score in scores), MOST)

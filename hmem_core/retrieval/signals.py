@@ -17,6 +17,8 @@ from hmem_core.columns.states import QueryStates
 from hmem_core.events.scoring import Asked, lent
 from hmem_core.options import ReadingOptions
 from hmem_core.retrieval import late
+from hmem_core.retrieval.told import Lent
+from hmem_core.retrieval.understanding import Mention, When
 from hmem_core.segments.policy import settled
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
@@ -46,11 +48,17 @@ Signals = dict[str, FloatArray]
 
 
 class Query(NamedTuple):
-    """What is asked, its unit vector and, for late interaction, the states of its tokens."""
+    """What is asked, its unit vector, the states of its tokens for late interaction, and what it names."""
 
     text: str
     vector: FloatArray
     states: QueryStates | None = None
+    who: tuple[Mention, ...] = ()
+    """Whom it names."""
+    when: tuple[When, ...] = ()
+    """Which times."""
+    told: Lent | None = None
+    """What facts say for turns, and against them."""
 
 
 _DEPTH = 30.0

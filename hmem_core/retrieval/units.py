@@ -21,6 +21,7 @@ from hmem_core.journal.entries import (
     RETRACTED,
     SUPERSEDED,
 )
+from hmem_core.localised import Localisation
 from hmem_core.records import (
     REASONS,
     STATUSES,
@@ -160,7 +161,9 @@ def history(facts: FactColumns, row: int) -> list[Version]:
     return [_version(facts, change) for change in facts.history(row)]
 
 
-def rewrite(facts: FactColumns, seq: int, explain: Any = None, *, new: bool = True) -> Rewrite:
+def rewrite(
+    facts: FactColumns, seq: int, explain: Localisation | None = None, *, new: bool = True
+) -> Rewrite:
     """What the rewrite with that number did."""
     columns = facts.changes
     changes, conflicts = [], []

@@ -12,6 +12,7 @@ from hmem_core.columns.scanning import best_rows, top_k
 from hmem_core.options import ReadingOptions
 from hmem_core.retrieval import selection, signals
 from hmem_core.retrieval.signals import Query
+from hmem_core.retrieval.understanding import signals as understanding
 from hmem_core.segments.policy import settled
 from hmem_core.segments.scoring import covered, node_scores, propagated
 from hmem_core.state import View
@@ -49,6 +50,10 @@ class Ranker(NamedTuple):
     """Only turns that score more than 0 are found."""
     states: bool = False
     """Whether it compares token states."""
+    understands: bool = False
+    """Whether it asks whom a query names, and which times."""
+    facts: bool = False
+    """Whether it heeds what facts say for turns."""
 
 
 def dense(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
@@ -68,8 +73,9 @@ def lexical(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpt
 
 def fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOptions) -> list[Hit]:
     """Turns by all signals together: embeddings, words and late interaction, what neighbours in the session
-    lend, above all a question the turn that answers it, how good the session is, what is inherited from the
-    segments of the tree, and what their events gain them."""
+    lend, above all a question the turn that answers it, how good the session is, who speaks and when, if the
+    query says so, what is inherited from the segments of the tree, what their events gain them, and what
+    facts say for and against them."""
     return _best(view, _fused(view, query, k, allowed, options), k, allowed, options)
 
 
@@ -82,8 +88,13 @@ def _fused(view: View, query: Query, k: int, allowed: Mask, options: ReadingOpti
     columns["lateral"] = signals.lateral(view, own, options)
     columns["answer"] = signals.answers(view, own, options)
     columns["session"] = signals.session(view, own, allowed, options)
+    speakers = [mention for mention in query.who if mention.kind == "speaker"]
+    columns["speaker"] = np.float32(options.speaker) * understanding.speaker(view, speakers)
+    columns["period"] = np.float32(options.period) * understanding.period(view, query.when)
     columns["tree"] = signals.inherited(view, own, allowed, options)
     columns["event"] = signals.anchored(view, query, own, cosines, allowed, options, options.event)
+    if query.told is not None:
+        columns["fact"] = query.told.column(view.rows, options.fact)
     return columns
 
 
@@ -177,7 +188,7 @@ def _turn(row: int, parts: dict[str, float], repeats: tuple[int, ...] = ()) -> H
 
 
 VIEWS = {
-    "fused": Ranker(fused, tree=True, events=True, columns=_fused, states=True),
+    "fused": Ranker(fused, tree=True, events=True, columns=_fused, states=True, understands=True, facts=True),
     "dense": Ranker(dense, columns=_dense),
     "lexical": Ranker(lexical, columns=_lexical, positive=True),
     "time": Ranker(time, tree=True),

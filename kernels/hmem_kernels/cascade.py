@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hmem_kernels._kernel import frozen, kernel
 
-__all__ = ["ACTIVE", "OUTDATED", "Support", "fall", "rise"]
+__all__ = ["ACTIVE", "OUTDATED", "Support", "fall", "related", "rise"]
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -232,4 +232,66 @@ def rise(
                 reached[count] = unit
                 cause[count] = row
                 count += 1
+    return count
+
+
+def _related_examples() -> Iterator[tuple[Any, ...]]:
+    for status, graph in (([], _empty()), ([1, ACTIVE, ACTIVE], _example()), ([2, 1, 1], _example())):
+        units = frozen(np.arange(len(status), dtype=np.int32))
+        room = 4 * len(status)
+        written = np.zeros(room, np.int32), np.zeros(room, np.int32)
+        yield units, frozen(np.array(status, np.uint8)), graph, 2, *written
+
+
+@kernel(examples=_related_examples)
+def related(
+    units: IntArray, status: ByteArray, graph: Support, limit: int, rows: IntArray, found: IntArray
+) -> int:
+    """The active units that directly rest on given units, or on which these rest; returns how many pairs.
+
+    units   int32: the units, by number
+    status  uint8: of all units
+    graph   see `Support`
+    limit   so many tellings that rest on a unit, and so many supports of it, are looked at, the latest first
+    rows    int32 (2 · `limit` · given units,), written: of each pair, the place of the given unit in `units`
+    found   int32, of the same size, written: and the other unit
+    """
+    count = 0
+    for i in range(units.size):
+        row = units[i]
+        place, end, entry = _begin(graph.resting_offsets, graph.resting_head, row)
+        looked = 0
+        while looked < limit and (place < end or entry >= 0):
+            if entry >= 0:
+                telling = graph.resting_tail[entry]
+                entry = graph.resting_previous[entry]
+            else:
+                end -= 1
+                telling = graph.resting_targets[end]
+            looked += 1
+            unit = graph.unit[telling]
+            if unit >= 0 and graph.live[telling] != 0 and status[unit] == ACTIVE:
+                rows[count] = i
+                found[count] = unit
+                count += 1
+        place, end, entry = _begin(graph.told_offsets, graph.told_head, row)
+        looked = 0
+        while looked < limit and (place < end or entry >= 0):
+            if entry >= 0:
+                telling = graph.told_tail[entry]
+                entry = graph.told_previous[entry]
+            else:
+                end -= 1
+                telling = graph.told_targets[end]
+            if graph.live[telling] == 0 or _stands(graph, telling):
+                looked += 1
+                continue
+            start = graph.ends[telling - 1] if telling > 0 else 0
+            for needed in range(start, min(graph.ends[telling], start + limit - looked)):
+                looked += 1
+                unit = graph.because[needed]
+                if unit >= 0 and status[unit] == ACTIVE:
+                    rows[count] = i
+                    found[count] = unit
+                    count += 1
     return count

@@ -24,14 +24,15 @@ def _table(types: dict[str, type[np.generic]], rows: int, **values: object) -> T
     )
 
 
-def graph(units: int, chain: int = 0, per_subject: int = 10) -> FactColumns:
+def graph(units: int, chain: int = 0, per_subject: int = 10, category: str | None = None) -> FactColumns:
     """A graph of so many units, ``per_subject`` of each subject and each with a relation of its own there.
 
+    All have the category, if one is given.
     The last `chain` units rest each on the one before it, the first of them on unit 0.
     """
     subjects = -(-units // per_subject)
     texts = [f"subject {n}" for n in range(subjects)] + [f"relation {n}" for n in range(per_subject)]
-    texts += ["some value"]
+    texts += ["some value"] if category is None else ["some value", category]
     codes = np.arange(len(texts))
     facts = FactColumns(DIMENSION)
     narrow = pa.RecordBatch.from_pydict(
@@ -56,8 +57,8 @@ def graph(units: int, chain: int = 0, per_subject: int = 10) -> FactColumns:
     slots = {
         "subject": rows // per_subject,
         "relation": subjects + rows % per_subject,
-        "object": len(texts) - 1,
-        "category": -1,
+        "object": subjects + per_subject,
+        "category": -1 if category is None else len(texts) - 1,
     }
     now = {"status": ACTIVE, "valid_from": OPEN_START, "valid_to": OPEN_END, "confidence": 1.0, "by": -1}
     facts.units = _table(UNITS, units, **slots, **now, seq=2, change=rows)

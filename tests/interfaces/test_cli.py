@@ -260,9 +260,12 @@ def test_get_shows_a_turn_whole(filled: Run) -> None:
         assert filled("get", *arguments).exit_code == code
 
 
+LENT = ("lateral", "answer", "session", "speaker", "period", "tree", "event")
+
+
 def test_search_explains_every_view_in_parts_that_add_up(filled: Run) -> None:
     for view, signals in [
-        ("fused", {"dense", "lexical", "lateral", "answer", "session", "tree", "event"}),
+        ("fused", {"dense", "lexical", *LENT}),
         ("events", {"dense", "lexical", "event"}),
         ("dense", {"dense"}),
         ("lexical", {"lexical"}),
@@ -277,10 +280,10 @@ def test_search_explains_every_view_in_parts_that_add_up(filled: Run) -> None:
 
 def test_the_help_names_every_view() -> None:
     from hmem_core.interfaces import options
-    from hmem_core.retrieval.views import VIEWS
+    from hmem_core.retrieval.search import NAMES
 
     told = options.View.__metadata__[0].help  # type: ignore[attr-defined]
-    assert all(re.search(rf"\b{name}\b", told) for name in VIEWS)
+    assert all(re.search(rf"\b{name}\b", told) for name in NAMES)
 
 
 # -- tree --------------------------------------------------------------------------------------------

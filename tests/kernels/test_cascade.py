@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hmem_core.columns.adjacency import Adjacency
 from hmem_core.columns.facttables import Members
 from hmem_kernels import frozen
-from hmem_kernels.cascade import ACTIVE, OUTDATED, Support, fall, rise
+from hmem_kernels.cascade import ACTIVE, OUTDATED, Support, fall, related, rise
 from tests.oracles import cascade as oracle
 
 BLOCKED = 2
@@ -74,6 +74,26 @@ def test_like_the_oracle(told, split, status, some, others) -> None:
     found = run(rise, status, graph, risen, sorted(others))
     expected = run(lambda *given: oracle.rise(*given), status, graph, risen, sorted(others))
     assert found[:2] == expected[:2]
+
+
+@settings(max_examples=200)
+@given(
+    tellings,
+    st.integers(0, 24),
+    st.lists(st.sampled_from([ACTIVE, ACTIVE, OUTDATED]), min_size=UNITS, max_size=UNITS),
+    st.lists(st.integers(0, UNITS - 1), unique=True),
+    st.integers(0, 4),
+)
+def test_what_is_directly_related(told, split, status, units, limit) -> None:
+    graph = support(told, min(split, len(told)))
+
+    def run(function):
+        rows, found = np.zeros((2, 2 * limit * len(units)), np.int32)
+        given = frozen(np.array(units, np.int32)), frozen(np.array(status, np.uint8))
+        count = function(*given, graph, limit, rows, found)
+        return rows[:count].tolist(), found[:count].tolist()
+
+    assert run(related) == run(lambda *given: oracle.related(*given))
 
 
 @settings(max_examples=300)

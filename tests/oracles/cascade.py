@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 ACTIVE, OUTDATED = 1, 4
 
 
@@ -78,3 +80,22 @@ def rise(status, graph, risen, doubted, reached, cause):
             cause[count] = -1
             count += 1
         news |= set(more)
+
+
+def related(units, status, graph, limit, rows, found):
+    """Of each unit, the tellings from the last to the first: those that rest on it, then its own."""
+    because = [[int(one) for one in some] for some in np.split(graph.because, graph.ends)[: graph.unit.size]]
+    count = 0
+    for place, row in enumerate(units.tolist()):
+        last = range(graph.unit.size - 1, -1, -1)
+        resting = [telling for telling in last if row in because[telling]][:limit]
+        near = [int(graph.unit[telling]) for telling in resting if graph.live[telling]]
+        looked = []
+        for telling in last:
+            if graph.unit[telling] == row:
+                looked += because[telling] if graph.live[telling] and because[telling] else [-1]
+        for unit in near + looked[:limit]:
+            if unit >= 0 and status[unit] == ACTIVE:
+                rows[count], found[count] = place, unit
+                count += 1
+    return count

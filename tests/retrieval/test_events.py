@@ -111,7 +111,7 @@ def test_turns_gain_by_their_events() -> None:
             assert hit.score == pytest.approx(sum(hit.signals.values()))
         fused = memory.search("zebra stripes", 2, explain=True)[0].signals
         assert fused is not None
-        assert set(fused) == {"dense", "lexical", "lateral", "answer", "session", "tree", "event"}
+        assert fused["event"] > 0
         without = hmem.ReadingOptions(event=0.0)
         left = memory.search("zebra stripes", 2, explain=True, reading=without)[0].signals
         assert left is not None

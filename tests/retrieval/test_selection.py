@@ -96,6 +96,12 @@ def test_enough(scores: list[float], share: float, shown: int) -> None:
     assert enough(scores, share) == shown
 
 
+def test_a_list_takes_more_turns_and_a_date_fewer() -> None:
+    scores = [10, 9, 5.1, 4.1, 3.5, 3.1, 0]
+    assert [enough(scores, 0.4, kind) for kind in ("list", "other", "time")] == [6, 4, 3]  # type: ignore[arg-type]
+    assert enough(scores, 1.0, "time") == 1
+
+
 @given(st.integers(1, 10_000))
 def test_the_pool_holds_what_is_wanted(k: int) -> None:
     assert k + 2 * REACH <= pool(k) <= k + 4 * REACH

@@ -1,4 +1,4 @@
-"""The commands that tell facts and ask for them: facts add, find, about, why, history, retract, undo."""
+"""The commands that tell facts and ask for them: facts add, find, locate, about, why, history, …"""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ def add(
     ] = None,
     source: Annotated[list[int] | None, typer.Option(metavar="ID", help="A turn that says so.")] = None,
     key: Annotated[str | None, typer.Option(help="Makes a retry harmless.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show where the rewrite looked.")] = False,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     tz: Tz = "UTC",
@@ -74,8 +75,11 @@ def add(
             because=because or (),
             source=source or (),
             key=key,
+            explain=explain,
         )
     out.rewrite(rewrite)
+    if rewrite.explain is not None and not json:
+        out.localisation(rewrite.explain)
 
 
 @app.command()
@@ -115,6 +119,30 @@ def find(
         )
     out.units(units)
     end(units, "no fact like that is known")
+
+
+@app.command()
+def locate(
+    subject: Annotated[str | None, typer.Option(help="About whom or what.")] = None,
+    relation: Annotated[str | None, typer.Option(help="Such as 'lives in'.")] = None,
+    object: Annotated[str | None, typer.Option(help="Such as Porto.")] = None,
+    category: Annotated[str | None, typer.Option(help="The kind of fact.")] = None,
+    context: Annotated[list[str] | None, typer.Option(help="A condition; repeat for more.")] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="The time in question, else now.")] = None,
+    memory: Location = DEFAULT_MEMORY,
+    encoder: Encoder = None,
+    tz: Tz = "UTC",
+    json: Json = False,
+) -> None:
+    """Show the chains of active facts that fit best, with what makes up each score.
+
+    In a pipe: score, attributes, dependency, validity, context, units, text.
+    """
+    out = output(json, tz)
+    with open_memory(memory, encoder, tz) as opened:
+        found = opened.facts.locate(subject, relation, object, category=category, context=context, at=at)
+    out.localisation(found)
+    end(found.paths, "no fact of that subject or category is known")
 
 
 @app.command()

@@ -208,7 +208,17 @@ class Planner:
         held, status = self.facts.units["object"], self.facts.units["status"]
         others = [unit for unit in group if held[unit] != draft.object and status[unit] != RETRACTED]
         fits = [unit for unit in group if held[unit] == draft.object and self._same_time(unit, draft, others)]
-        return min(fits, key=lambda unit: (_RANK[int(status[unit])], -unit), default=None)
+        return min(
+            fits, key=lambda unit: (*self._apart(unit, draft), _RANK[int(status[unit])], -unit), default=None
+        )
+
+    def _apart(self, unit: int, draft: Draft) -> tuple[int, int]:
+        """How far a draft is from a unit that says the same: told of the same start, within its time, or
+        before it. An earlier unit must not be passed over, or both would come to begin at once."""
+        start = int(self.facts.units["valid_from"][unit])
+        if draft.valid_from == OPEN_START or start == draft.valid_from:
+            return 0, 0
+        return (2, start) if start > draft.valid_from else (1, 0)
 
     def _same_time(self, unit: int, draft: Draft, others: Sequence[int]) -> bool:
         """Whether the draft, of the same value, can speak of the same stretch of time as a unit."""

@@ -340,6 +340,19 @@ assertions = st.fixed_dictionaries(
 )
 
 
+def test_a_stretch_that_is_told_again_is_not_taken_for_a_later_one_of_the_same_value(
+    memory: hmem.Memory,
+) -> None:
+    between = lives(memory, "Faro", valid_from=day(2))
+    lives(memory, "Porto", valid_from=day(1))
+    lives(memory, "Porto", valid_from=day(2))
+    memory.facts.undo(between)
+    again = lives(memory, "Porto", valid_from=day(1))
+    assert again.confirmed == (1,)
+    (now,) = memory.facts.find("Ann", "lives in")
+    assert (now.id, now.valid_from) == (2, day(2))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(assertions, st.lists(st.integers(0, 30), max_size=3)), max_size=24), st.data())
 def test_support_is_that_of_truth_maintenance_and_no_slot_has_two_values(

@@ -312,8 +312,7 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     at nothing that rests on it."""
     cascade: Literal["full", "path"] = "full"
     """How far the fall of a unit reaches: to all that rests on it, however indirectly (ours); or, as in the
-    paper, to its direct dependents on the path that was chosen, outside of which nothing is matched
-    either."""
+    paper, to its direct dependents within the region that was chosen."""
     localisation: bool = True
     """Look for a path. Without, a region is what has the same subject and relation, and no more, and a
     question is held against every unit."""
@@ -323,6 +322,9 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     """K_p: paths that are compared."""
     depth: int = 3
     """h: edges of a path at most."""
+    steps: int = 20_000
+    """Paths of more than one unit that are looked at, at most: where nearly all score the same, so that
+    nothing can be left out, the best ones so far are taken."""
     considered: int = 256
     """MicroGraphs that are scored at most for their subject, and as many for their category."""
     members: int = 32
@@ -356,6 +358,8 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
             _check(
                 isinstance(value, int) and 1 <= value <= 4096, name, value, "a whole number from 1 to 4096"
             )
+        steps = isinstance(self.steps, int) and 0 <= self.steps <= 10**9
+        _check(steps, "steps", self.steps, "a whole number from 0 to 1,000,000,000")
         for name in ("subject", "category", "attributes", "dependency", "validity", "context"):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")

@@ -1,4 +1,4 @@
-"""Rewriting the fact graph: one that changes two units, in stores of any size; and long cascades.
+"""Rewriting the fact graph: one that changes two units, in stores of any size; long cascades; localisation.
 
     pytest bench/micro/bench_facts.py -o python_files='bench_*.py'
 
@@ -17,6 +17,7 @@ from hmem_core.columns.facts import FactColumns
 from hmem_kernels import frozen
 from hmem_kernels.cascade import fall
 from tests.facts.synthetic import graph
+from tests.facts.test_localisation import look
 from tests.facts.test_scale import told_anew
 from tests.oracles import cascade as oracle
 
@@ -55,3 +56,13 @@ def test_fall(benchmark: BenchmarkFixture, function: object) -> None:
         return function(status.copy(), support, fallen, reached, reached.copy())  # type: ignore[operator]
 
     assert benchmark(once) == 499
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_localise(benchmark: BenchmarkFixture, size: int) -> None:
+    """Every unit has the same category, so that all MicroGraphs share an anchor."""
+    benchmark.group = "localisation, where all units have one category"
+    store = graph(size, chain=20, category="of all")
+    benchmark.extra_info["touched"] = look(store).touched
+    found = benchmark(look, store)
+    assert len(found.graphs) == 12

@@ -20,7 +20,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from hmem_kernels import frozen
-from hmem_kernels.paths import PARTS, SCORE, Graph, Qualities, best_paths, simple_paths
+from hmem_kernels.bestpaths import PARTS, SCORE, Graph, Qualities, best_paths
+from hmem_kernels.paths import simple_paths
 
 NODES, EDGES, HOPS = 100_000, 200_000, 3
 FEW, MANY = 100, 10_000
@@ -178,7 +179,7 @@ def test_best_paths(benchmark: BenchmarkFixture, bounded: bool) -> None:
     parts = np.empty((keep, PARTS))
 
     def search() -> int:
-        return int(best_paths(starts, graph, qualities, weights, paths, sizes, parts)[1])
+        return int(best_paths(starts, graph, qualities, weights, paths, sizes, parts, 10**9)[1])
 
     def sort() -> None:
         every, nodes, ends = frozen(np.empty(0, np.uint8)), *room(n * 4)

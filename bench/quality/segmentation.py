@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -279,6 +280,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("files", type=Path, nargs="+", help="tiage.json, dialseg_711.json")
     arguments.add_common(parser, baselines=(), split=False)
     options = parser.parse_args(given)
+    began = time.perf_counter()
     report: dict[str, Any] = {"rows": []}
     try:
         with CachedEncoder(resolve(options.encoder), options.cache) as encoder:
@@ -290,6 +292,7 @@ def main(given: Sequence[str] | None = None) -> None:
         parser.error(f"{path} is not a file of dialogues with segments: {error!r}")
     except HmemError as error:
         parser.exit(1, f"measuring stopped: {error}\n")
+    report["seconds"] = round(time.perf_counter() - began, 1)
     columns = ["data", "method", "variant", "threshold", "dialogues", *FIGURES]
     print(markdown(columns, [[row[name] for name in columns] for row in report["rows"]]))
     arguments.write(options.json, report)

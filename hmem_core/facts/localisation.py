@@ -1,8 +1,8 @@
-"""Where in the fact graph a rewrite, or a question, looks: §4.3 of HiGram (arXiv 2608.05095).
+"""Where in the fact graph a rewrite, or a question, looks: HiGram (arXiv 2608.05095).
 
 What is wanted is given as temporary units. Their subjects and categories are anchors; MicroGraphs that share
 one are ranked, and of the best the active units form a subgraph, with what directly rests on them or supports
-them. In it chains of units are compared by φ (`hmem_kernels.paths`), and the best one is what was looked
+them. In it chains of units are compared by φ (`hmem_kernels.bestpaths`), and the best one is what was looked
 for. The paper gives no weights and no bounds: those are in `FactOptions`, and ours.
 """
 
@@ -21,7 +21,7 @@ from hmem_core.facts.subgraph import support_graph, surroundings
 from hmem_core.journal.entries import ACTIVE
 from hmem_core.options import FactOptions
 from hmem_kernels import frozen
-from hmem_kernels.paths import (
+from hmem_kernels.bestpaths import (
     ATTRIBUTES,
     CONFIDENCE,
     CONTEXT,
@@ -98,8 +98,9 @@ def localise(facts: FactColumns, wanted: Sequence[Temporary], now: int, options:
     around = surroundings(facts, inside, options.links, options.graphs * options.members)
     units = np.union1d(inside, around.outside)
     qualities = _qualities(facts, units, wanted, now)
-    graph = support_graph(facts, units, around, _fit(qualities, options), options.neighbours)
-    candidates, looked = _candidates(units, graph, qualities, options)
+    fit = _fit(qualities, options)
+    graph = support_graph(facts, units, around, fit, options.neighbours)
+    candidates, looked = _candidates(units, graph, qualities, fit, options)
     path = candidates[0].units if candidates else ()
     region = {*exact.tolist(), *path}
     rest = [facts.dependents(unit).tolist() for unit in region if facts.index.resting.count(unit)]
@@ -225,7 +226,7 @@ def _qualities(facts: FactColumns, units: IntArray, wanted: Sequence[Temporary],
         valid.astype(np.float32),
         context_matches(facts, units, [unit.contexts for unit in wanted]),
         columns["confidence"][units].astype(np.float32),
-        columns["recorded"][units],
+        units.astype(np.int64),  # those that were told later have higher numbers
     )
     return Qualities._make(map(frozen, found))
 
@@ -239,7 +240,7 @@ def _fit(qualities: Qualities, options: FactOptions) -> FloatArray:
 
 
 def _candidates(
-    units: IntArray, graph: Graph, qualities: Qualities, options: FactOptions
+    units: IntArray, graph: Graph, qualities: Qualities, fit: FloatArray, options: FactOptions
 ) -> tuple[tuple[Path, ...], int]:
     """The K_p best paths, and how many steps were tried."""
     if not len(qualities.match):
@@ -247,8 +248,9 @@ def _candidates(
     weights = [options.attributes, options.dependency, options.validity, options.context]
     paths = np.zeros((options.candidates, options.depth + 1), np.int32)
     sizes, parts = np.zeros(options.candidates, np.int32), np.zeros((options.candidates, PARTS))
-    starts = frozen(np.arange(units.size, dtype=np.int32))
-    kept, looked = best_paths(starts, graph, qualities, frozen(np.array(weights, float)), paths, sizes, parts)
+    starts = frozen(np.lexsort((-units, -fit)).astype(np.int32))
+    given = starts, graph, qualities, frozen(np.array(weights, float))
+    kept, looked = best_paths(*given, paths, sizes, parts, options.steps)
     columns = (SCORE, ATTRIBUTES, DEPENDENCY, VALIDITY, CONTEXT, CONFIDENCE)
     found = tuple(
         Path(tuple(units[paths[row, : sizes[row]]].tolist()), *(float(parts[row, one]) for one in columns))

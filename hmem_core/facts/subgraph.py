@@ -2,8 +2,8 @@
 
 Units that share a subject, a category or a context are related through that upper node, all n of them to one
 another: n² edges, and n⁴ paths of three steps. So a step through an upper node leads only to those of its
-units that fit best (ours): instead of one that fits less, a better path has one of these. Dependencies are
-followed in both directions.
+units that fit best (ours), and one that fits less is reached by a dependency, or begins a path. Dependencies
+are followed in both directions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from hmem_core.columns.facts import FactColumns
 from hmem_kernels import frozen
+from hmem_kernels.bestpaths import Graph
 from hmem_kernels.cascade import related
-from hmem_kernels.paths import Graph
 
 __all__ = ["Surroundings", "support_graph", "surroundings"]
 
@@ -79,10 +79,9 @@ def support_graph(
 
 
 def _by_fit(facts: FactColumns, units: IntArray, fit: FloatArray) -> LongArray:
-    """Of each unit its place in the order of fit; of equals, the surer, then newer, then lower is first."""
-    recorded, confidence = facts.units["recorded"][units], facts.units["confidence"][units]
+    """Of each unit its place in the order of fit; of equals, the surer, then the newer one is first."""
     place = np.empty(units.size, np.int64)
-    place[np.lexsort((-recorded, -confidence, -fit))] = np.arange(units.size)
+    place[np.lexsort((-units, -facts.units["confidence"][units], -fit))] = np.arange(units.size)
     return place
 
 
@@ -93,7 +92,8 @@ def _upper(facts: FactColumns, units: IntArray) -> list[tuple[LongArray, IntArra
         nodes = facts.units[slot][units]
         members = np.flatnonzero(nodes >= 0)
         found.append((members, nodes[members]))
-    contexts = [np.unique(facts.contexts[unit]) for unit in units.tolist()]
+    held = [facts.contexts[unit] for unit in units.tolist()]
+    contexts = [np.unique(codes) if codes.size > 1 else codes for codes in held]  # aliases make equals
     members = np.repeat(np.arange(units.size), [codes.size for codes in contexts])
     found.append((members, np.concatenate([np.empty(0, np.int32), *contexts])))
     return found

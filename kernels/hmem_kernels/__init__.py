@@ -5,12 +5,24 @@ dtypes are the caller's part. Input arrays are read-only (`frozen`), so that eac
 Importing compiles nothing; `warm` compiles everything, and what it compiled is cached on disk.
 """
 
-from hmem_kernels import affiliation, cascade, frontier, lexical, maxsim, paths, propagate, scan, select
+from hmem_kernels import (
+    affiliation,
+    bestpaths,
+    cascade,
+    frontier,
+    lexical,
+    maxsim,
+    paths,
+    propagate,
+    scan,
+    select,
+)
 from hmem_kernels._kernel import KERNELS, compilations, frozen, kernel, warm
 
 __all__ = [
     "KERNELS",
     "affiliation",
+    "bestpaths",
     "cascade",
     "compilations",
     "frontier",

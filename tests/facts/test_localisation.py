@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime
 from typing import Any
 
@@ -108,33 +109,80 @@ told_facts = st.lists(st.tuples(facts, st.lists(st.integers(0, 20), max_size=2))
 NOW = 1_780_000_000_000_000
 
 
-@settings(max_examples=250, deadline=None)
-@given(told_facts, st.lists(temporary, max_size=2), options)
-def test_like_the_oracle(
-    told: list[tuple[dict[str, Any], list[int]]], wanted: list[dict[str, Any]], options: hmem.FactOptions
-) -> None:
+def check(told: list[tuple[dict[str, Any], list[int]]], wanted: list[dict[str, Any]], options: Any) -> int:
+    """Compare with the oracle; returns how many of the paths have several units."""
     with open_memory(clock=Clock(), encoder=encoder()) as memory:
         columns = tell(memory, told)
         found = localise(columns, temporaries(columns, wanted), NOW, options)
         units = sorted(memory.facts.find(include="all"), key=lambda unit: unit.id)
-        now = datetime.fromtimestamp(NOW / 1e6, UTC)
-        region, path, candidates, graphs = oracle.localise(units, wanted, now, VECTORS, options)
-        pairs = columns.index.micrographs
-        names = {
-            (columns.names[int(pairs.first[one])], columns.names[int(pairs.second[one])]): relevance
-            for one, relevance in found.graphs
-        }
-        assert names == graphs
-        assert [one.units for one in found.candidates] == [units for units, _ in candidates]
-        np.testing.assert_allclose(
-            [one[1:] for one in found.candidates], [parts for _, parts in candidates], rtol=1e-6
-        )
-        assert (found.path, found.units) == (path, region)
-        active = {unit.id for unit in units if unit.status == "active"}
-        assert all(active.issuperset(one.units) for one in found.candidates)
+    now = datetime.fromtimestamp(NOW / 1e6, UTC)
+    region, path, candidates, graphs = oracle.localise(units, wanted, now, VECTORS, options)
+    pairs = columns.index.micrographs
+    names = {
+        (columns.names[int(pairs.first[one])], columns.names[int(pairs.second[one])]): relevance
+        for one, relevance in found.graphs
+    }
+    assert names == graphs
+    assert [one.units for one in found.candidates] == [units for units, _ in candidates]
+    np.testing.assert_allclose(
+        [one[1:] for one in found.candidates], [parts for _, parts in candidates], rtol=1e-6
+    )
+    assert (found.path, found.units) == (path, region)
+    active = {unit.id for unit in units if unit.status == "active"}
+    assert all(active.issuperset(one.units) for one in found.candidates)
+    return sum(len(one.units) > 1 for one in found.candidates)
 
 
 @settings(max_examples=100, deadline=None)
+@given(told_facts, st.lists(temporary, max_size=2), options)
+def test_like_the_oracle(
+    told: list[tuple[dict[str, Any], list[int]]], wanted: list[dict[str, Any]], options: hmem.FactOptions
+) -> None:
+    check(told, wanted, options)
+
+
+def hanging_together(rng: random.Random) -> int:
+    """Up to 16 units that rest on others in and out of their MicroGraphs, and tie."""
+    told = []
+    for number in range(rng.randint(8, 16)):
+        fact = {
+            "subject": rng.choice("ABC"),
+            "relation": rng.choice("rst"),
+            "object": rng.choice("xyz"),
+            "category": rng.choice([None, "k", "l"]),
+            "context": rng.choice([(), ("u",), ("u", "v")]),
+            "confidence": rng.choice([1.0, 1.0, 0.5]),
+        }
+        told.append((fact, rng.sample(range(number), min(number, rng.choice([0, 1, 2])))))
+    wanted = [
+        {
+            "subject": rng.choice([None, "A", "B"]),
+            "relation": rng.choice([None, "r"]),
+            "object": rng.choice([None, None, "n"]),
+            "category": rng.choice([None, "k"]),
+            "contexts": rng.choice([(), ("u",)]),
+        }
+        for _ in range(rng.choice([1, 1, 2]))
+    ]
+    wanted[0]["subject"] = wanted[0]["subject"] or "A"
+    options = hmem.FactOptions(
+        graphs=rng.choice([1, 3, 12]),
+        candidates=rng.choice([24, 60]),
+        depth=rng.choice([2, 3]),
+        considered=rng.choice([2, 256]),
+        members=rng.choice([1, 2, 32]),
+        neighbours=rng.choice([1, 2, 4]),
+        links=64,
+        steps=10**6,
+    )
+    return check(told, wanted, options)
+
+
+def test_like_the_oracle_where_much_hangs_together() -> None:
+    assert sum(hanging_together(random.Random(seed)) for seed in range(60)) > 600
+
+
+@settings(max_examples=60, deadline=None)
 @given(told_facts, facts, options)
 def test_a_region_holds_whatever_could_contradict(
     told: list[tuple[dict[str, Any], list[int]]], fact: dict[str, Any], options: hmem.FactOptions

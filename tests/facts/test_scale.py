@@ -49,6 +49,7 @@ def touched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         monkeypatch.setattr(kind, name, call)
 
     counted(Adjacency, "__getitem__", lambda found: found.size)
+    counted(Adjacency, "latest", lambda found: found.size)
     counted(Table, "set", lambda _: 1)
     counted(Table, "append", lambda _: 1)
     return count

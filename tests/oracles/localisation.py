@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tests.oracles import paths
+from tests.oracles import bestpaths
 
 SLOTS = ("subject", "relation", "object", "category")
 
@@ -82,7 +82,7 @@ def supports(unit):
 
 
 def qualities(units, wanted, now, vectors):
-    """As the arrays of `hmem_kernels.paths.Qualities`."""
+    """As the arrays of `hmem_kernels.bestpaths.Qualities`."""
 
     def matches(unit, one):
         given = [slot for slot in SLOTS if one[slot] is not None]
@@ -109,7 +109,7 @@ def qualities(units, wanted, now, vectors):
         valid=np.array([float(valid(unit)) for unit in units], np.float32),
         context=np.array([contexts(unit) for unit in units], np.float32),
         confidence=np.array([unit.confidence for unit in units], np.float32),
-        moment=np.array([round(unit.recorded.timestamp() * 1e6) for unit in units], np.int64),
+        moment=np.array([unit.id for unit in units], np.int64),
     )
 
 
@@ -127,7 +127,7 @@ def edges(units, known, options):
     ]
     order = sorted(
         range(len(units)),
-        key=lambda place: (-fit[place], -units[place].confidence, -known.moment[place], place),
+        key=lambda place: (-fit[place], -units[place].confidence, -known.moment[place]),
     )
     found = [{} for _ in units]
     upper = {}
@@ -184,7 +184,7 @@ def localise(units, wanted, now, vectors, options):
     weights = [options.attributes, options.dependency, options.validity, options.context]
     keep = options.candidates if wanted else 0
     rows, sizes, parts = np.zeros((keep, options.depth + 1), int), np.zeros(keep, int), np.zeros((keep, 6))
-    kept, _ = paths.best_paths(range(len(chosen)), graph, known, weights, rows, sizes, parts)
+    kept, _ = bestpaths.best_paths(range(len(chosen)), graph, known, weights, rows, sizes, parts)
     candidates = [
         (tuple(chosen[place].id for place in rows[row, : sizes[row]]), parts[row].tolist())
         for row in range(kept)

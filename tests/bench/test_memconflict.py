@@ -188,11 +188,13 @@ def test_what_is_not_told_is_not_found(personas: list[Persona], monkeypatch: pyt
     assert {row(empty, "full")[name] for name in memconflict.FIGURES} == {0.0}
 
 
-def test_facts_help_to_find_the_turns_that_tell_the_answer(personas: list[Persona]) -> None:
-    found = memconflict.measure(personas, hashing_encoder(256), ["full"], scrambled=True, weights=(0.0, 2.0))
-    without, with_facts = (row for row in found["turns"] if row["type"] == "all")
-    assert (without["weight of facts"], with_facts["weight of facts"]) == (0.0, 2.0)
-    assert with_facts["turn first"] > without["turn first"]
+def test_turns_that_tell_the_answer_are_looked_for_with_each_weight(personas: list[Persona]) -> None:
+    found = memconflict.measure(personas, hashing_encoder(256), ["full"], weights=(0.0, 50.0))
+    rows = [(row["type"], row["weight of facts"]) for row in found["turns"]]
+    assert rows == [(kind, weight) for weight in (0.0, 50.0) for kind in memconflict.TYPES]
+    assert all(row["turn in 8"] == 1 for row in found["turns"])  # there are four turns
+    [static] = [row for row in found["turns"] if (row["type"], row["weight of facts"]) == ("static", 50.0)]
+    assert static["turn first"] == 1
     assert "turn first" in memconflict.costs(found)[-1]
 
 

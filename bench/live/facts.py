@@ -1,7 +1,7 @@
 """The first turns of the demo conversation, their facts read by a real model: what it was asked, what its
 replies broke, and what came of it.
 
-    python -m bench.live.facts --base-url http://127.0.0.1:8080/v1 [--turns 10] [--batch 3] [--log replies.jsonl]
+    python -m bench.live.facts --base-url http://127.0.0.1:8080/v1 [--turns 10] [--batch 3] [--log FILE]
 
 With `--log`, every request and reply is written down.
 """

@@ -27,7 +27,7 @@ KNOWN = 24
 """Known facts that one question shows, at most."""
 CHARACTERS = 9_000
 """Characters of all texts of turns together, about; of the turns before them, a third of it."""
-SLOT = 120
+SLOT = 100
 """Characters of each slot of a known fact that are shown."""
 
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
@@ -143,5 +143,5 @@ def _known_line(name: str, fact: KnownFact) -> str:
         if value := getattr(fact, slot):
             record[slot] = shown_text(value, SLOT)
     if fact.contexts:
-        record["context"] = [shown_text(one, SLOT) for one in fact.contexts[:4]]
+        record["context"] = [shown_text(one, SLOT) for one in fact.contexts[:2]]
     return line(record)

@@ -70,6 +70,8 @@ def unread(facts: FactColumns, turns: Iterable[int], units: Iterable[int]) -> fr
     """The readings (`TurnsRead`) that go with the turns and units: those that were shown one of the turns,
     or hold something of a unit that goes, with these readings too."""
     turns, units = list(turns), list(units)
+    if not len(facts.readings):
+        return frozenset()
     found = set(facts.readings.resting_on(turns))
     while True:
         more = set(facts.readings.holding(gone(facts, turns, units, found).units)) - found

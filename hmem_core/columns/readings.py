@@ -98,6 +98,11 @@ class Readings:
         """The readings that told one of these, ascending."""
         return self._naming(self.tellings, tellings)
 
+    def told(self) -> npt.NDArray[np.int32]:
+        """All that was told by readings that count."""
+        found: npt.NDArray[np.int32] = self.tellings.members[self.live.view()[self.tellings.rows()] == 1]
+        return found
+
     def _naming(self, lists: Members, numbers: Collection[int]) -> list[int]:
         if not numbers or not len(self):
             return []

@@ -242,18 +242,22 @@ def _ordered(rests: Sequence[set[int]]) -> list[int]:
 
 
 def _taken(found: Iterable[Found], known: Sequence[Offer], shown: Iterable[ShownTurn]) -> tuple[int, ...]:
-    """Of which known units the facts hold something: those on which one rests, and those that share a word
-    with a subject, object or context that no turn that was shown has. Relations and categories are common
-    words, and are meant to be the same."""
+    """Of which known units the facts hold something: those on which one rests, and those that share a date,
+    or a word of a subject, object or context, that no turn that was shown has. Relations and categories are
+    common words, and are meant to be the same."""
     text = fold(" ".join(f"{turn.speaker or ''} {turn.text}" for turn in shown))
     words: set[str] = set()
     taken: set[int] = set()
+    dates: set[str] = set()
     for one in found:
         taken.update(one.units)
+        dates |= {one.since, one.until} - {""}
         words.update(_WORDS.findall(fold(f"{one.subject} {one.object} {one.context or ''}")))
     words = {word for word in words if word not in text}
     for offer in known:
         fact = offer.fact
+        if fact.since in dates and fact.since not in text:
+            taken.add(offer.unit)
         if words & set(_WORDS.findall(fold(" ".join((fact.subject, fact.object, *fact.contexts))))):
             taken.add(offer.unit)
     return tuple(sorted(taken))

@@ -92,14 +92,11 @@ def _contradictions(state: State, options: FactOptions) -> list[tuple[int, int]]
     facts = state.facts
     if not options.consult:
         return []
-    found = []
-    for unit in np.flatnonzero(facts.units["status"] == PENDING).tolist():
-        other = int(facts.units["by"][unit])
-        if other < 0 or facts.readings.was_compared(unit, other):
-            continue
-        if facts.readings.of_tellings(_tellings(facts, unit)):
-            found.append((unit, other))
-    return found
+    pending = np.flatnonzero(facts.units["status"] == PENDING)
+    pairs = zip(pending.tolist(), facts.units["by"][pending].tolist(), strict=True)
+    due = [pair for pair in pairs if pair[1] >= 0 and not facts.readings.was_compared(*pair)]
+    told = set(facts.tellings["unit"][facts.readings.told()].tolist()) if due else set()
+    return [pair for pair in due if pair[0] in told]
 
 
 def _tellings(facts: FactColumns, unit: int) -> list[int]:

@@ -88,6 +88,14 @@ def test_what_is_taken_from_known_facts(text: str, told: str, taken: tuple[int, 
     assert reading.taken == taken
 
 
+def test_a_date_is_taken_too() -> None:
+    dated = Offer(42, KnownFact("Ann", "lives in", "Porto", since="2026-01-05"))
+    for text, taken in (("tea", (42,)), ("tea since 2026-01-05", ())):
+        reply = Extraction([fact(0, since="2026-01-05")])
+        (reading,), _ = run(extract(turns(text), [], [dated], 4), reply)
+        assert reading.taken == taken
+
+
 def test_one_turn_has_only_so_many_facts_and_each_once() -> None:
     many = [fact(0, f"tea {i}") for i in range(50)]
     reply = Extraction([fact(1), *many, fact(1, "TEA"), fact(1, context="in winter")])

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from hmem_core.columns.factnames import fold
 from hmem_core.effects import Program
 from hmem_core.events.asking import in_parts
@@ -127,13 +129,16 @@ def extract(
 def _checked(given: Sequence[Extracted], turns: Sequence[ShownTurn], known: Sequence[Offer]) -> list[Found]:
     """The facts of a reply that say something, those before which others rest on."""
     speakers = {turn.id: turn.speaker for turn in turns}
+    texts = {turn.id: fold(turn.text) for turn in turns}
     kept: list[tuple[Extracted, tuple[str, str, str]]] = []
     counts: dict[int, int] = {}
     said: set[tuple[object, ...]] = set()
     for one in given:
-        slots = _slots(one, speakers.get(one.turn)) if one.turn in speakers else None
-        if slots is None or counts.get(one.turn, 0) >= FACTS:
+        source = _source(one, texts)
+        slots = None if source is None else _slots(one, speakers[source])
+        if source is None or slots is None or counts.get(source, 0) >= FACTS:
             continue
+        one = msgspec.structs.replace(one, turn=source)
         key = (one.turn, *(fold(text) for text in (*slots, _text(one.context))))
         if key not in said:
             said.add(key)
@@ -165,6 +170,18 @@ def _checked(given: Sequence[Extracted], turns: Sequence[ShownTurn], known: Sequ
             )
         )
     return found
+
+
+def _source(one: Extracted, texts: Mapping[int, str]) -> int | None:
+    """The turn that tells a fact: the one that it names; but if that has no word of the object, or was not
+    asked about (small models count turns from 1), the only one that has all of them."""
+    words = set(_WORDS.findall(fold(_text(one.object))))
+    if one.turn in texts and any(word in texts[one.turn] for word in words):
+        return one.turn
+    having = [turn for turn, text in texts.items() if words and all(word in text for word in words)]
+    if len(having) == 1:
+        return having[0]
+    return one.turn if one.turn in texts else None
 
 
 def _text(value: object) -> str:

@@ -88,6 +88,26 @@ def test_what_is_taken_from_known_facts(text: str, told: str, taken: tuple[int, 
     assert reading.taken == taken
 
 
+@pytest.mark.parametrize(
+    ("named", "object", "source"),
+    [
+        (5, "a boat", 5),
+        (5, "boats", 5),  # said in other words
+        (5, "green tea", 6),
+        (1, "green tea", 6),
+        (1, "a boat", 5),
+        (1, "nothing of that", None),
+        (1, "is", None),  # both have it
+    ],
+)
+def test_the_source_of_a_fact_is_a_turn_that_was_asked_about(
+    named: int, object: str, source: int | None
+) -> None:
+    asked = turns("a Boat is nice", "Green tea is not", first=5)
+    (reading,), _ = run(extract(asked, turns("before"), [], 4), Extraction([fact(named, object)]))
+    assert [one.turn for one in reading.facts] == [source][: source is not None]
+
+
 def test_a_date_is_taken_too() -> None:
     dated = Offer(42, KnownFact("Ann", "lives in", "Porto", since="2026-01-05"))
     for text, taken in (("tea", (42,)), ("tea since 2026-01-05", ())):

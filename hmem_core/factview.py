@@ -10,7 +10,7 @@ from hmem_core import factchanges, times
 from hmem_core.effects import Priority, Program
 from hmem_core.errors import InvalidInput
 from hmem_core.factdrafts import name, read_fact, read_facts
-from hmem_core.facts import asking
+from hmem_core.facts import questions
 from hmem_core.messages import clean
 from hmem_core.methods import program
 from hmem_core.options import FactOptions
@@ -246,7 +246,7 @@ class Facts:
         """
         if not isinstance(question, str) or not question.strip():
             raise InvalidInput(f"question={question!r}: give a text that is not empty")
-        return (yield from asking.parse(clean(question), times.datetime_of(self._store.clock())))
+        return (yield from questions.parse(clean(question), times.datetime_of(self._store.clock())))
 
     def about(self, subject: str, *, include: Include = "active") -> list[Unit]:
         """The units of a subject: `find` with that alone."""

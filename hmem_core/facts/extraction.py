@@ -138,6 +138,8 @@ def _checked(given: Sequence[Extracted], turns: Sequence[ShownTurn], known: Sequ
         slots = None if source is None else _slots(one, speakers[source])
         if source is None or slots is None or counts.get(source, 0) >= FACTS:
             continue
+        if _echoes(one, slots, known, texts):
+            continue
         one = msgspec.structs.replace(one, turn=source)
         key = (one.turn, *(fold(text) for text in (*slots, _text(one.context))))
         if key not in said:
@@ -182,6 +184,20 @@ def _source(one: Extracted, texts: Mapping[int, str]) -> int | None:
     if len(having) == 1:
         return having[0]
     return one.turn if one.turn in texts else None
+
+
+def _echoes(
+    one: Extracted, slots: tuple[str, str, str], known: Sequence[Offer], texts: Mapping[int, str]
+) -> bool:
+    """Whether a fact is only what was shown as known: it has the id of such a one, or says the same, and no
+    turn has a word of its object."""
+    match = _KNOWN.fullmatch(_reference(one.id))
+    if match is not None and 0 < int(match[1]) <= len(known):
+        return True
+    own = tuple(map(fold, slots))
+    if all(tuple(map(fold, _values(offer.fact))) != own for offer in known):
+        return False
+    return not any(word in text for word in _WORDS.findall(own[2]) for text in texts.values())
 
 
 def _text(value: object) -> str:

@@ -307,7 +307,11 @@ def _compare(store: Store, options: FactOptions) -> Program[int]:
     """Ask what is meant by a few contradictions, and do as the model says; returns how many."""
     view = store.view()
     with store.reading() as state:
-        due = _contradictions(state, options)[: fact_consistency.PAIRS]
+        facts = state.facts.units
+        slots: dict[tuple[int, int], tuple[int, int]] = {}
+        for pair in _contradictions(state, options):  # one of each slot: it may settle the others
+            slots.setdefault((int(facts["subject"][pair[0]]), int(facts["relation"][pair[0]])), pair)
+        due = list(slots.values())[: fact_consistency.PAIRS]
         pairs = [_pair(state.facts, view, unit, other) for unit, other in due]
     if not pairs:
         return 0

@@ -10,7 +10,7 @@ import pytest
 import hmem_core as hmem
 from hmem_core.effects import Ask
 from hmem_core.errors import LLMRefused, LLMUnavailable, MalformedReply
-from hmem_core.facts import asking
+from hmem_core.facts import questions
 from hmem_core.facts.consistency import judge
 from hmem_core.facts.extraction import FACTS, Offer, extract
 from hmem_core.llm.prompts.fact_consistency import Pair, Side, Verdict, Verdicts
@@ -108,6 +108,18 @@ def test_the_source_of_a_fact_is_a_turn_that_was_asked_about(
     assert [one.turn for one in reading.facts] == [source][: source is not None]
 
 
+def test_a_reply_that_only_echoes_known_facts_tells_nothing() -> None:
+    def found(text: str, *facts: Extracted) -> list[str]:
+        (reading,), _ = run(extract(turns(text), [], [PORTO, BOAT], 4), Extraction(list(facts)))
+        return [f"{one.subject} {one.relation} {one.object}" for one in reading.facts]
+
+    assert found("Hello", Extracted(0, "Zoe", "has", "a kite", id="K2")) == []
+    assert found("Hello", Extracted(0, "Ann", "lives in", "porto")) == []
+    assert found("Porto, still", Extracted(0, "Ann", "lives in", "Porto")) == ["Ann lives in Porto"]
+    assert found("Zoe moved there too", Extracted(0, "Zoe", "lives in", "Porto")) == ["Zoe lives in Porto"]
+    assert found("A kite", Extracted(0, "Zoe", "has", "a kite", id="k3")) == ["Zoe has a kite"]
+
+
 def test_a_date_is_taken_too() -> None:
     dated = Offer(42, KnownFact("Ann", "lives in", "Porto", since="2026-01-05"))
     for text, taken in (("tea", (42,)), ("tea since 2026-01-05", ())):
@@ -170,14 +182,14 @@ def test_questions_become_slots() -> None:
             *(Sought(f"n{i}") for i in range(9)),
         ]
     )
-    slots, (ask,) = run(asking.parse("Where did Ann live?", AT), reply)
+    slots, (ask,) = run(questions.parse("Where did Ann live?", AT), reply)
     assert slots[:2] == [
         hmem.FactSlots(subject="Ann", relation="lives in", category="residence", at="2026-01-01"),
         hmem.FactSlots(relation="has", object="40"),
     ]
-    assert len(slots) == asking.FACTS
+    assert len(slots) == questions.FACTS
     assert dict(sections(ask))["The question:"] == [
         {"question": "Where did Ann live?"},
         {"today": "2026-03-02"},
     ]
-    assert run(asking.parse("Hm?", AT), Asked([]))[0] == []
+    assert run(questions.parse("Hm?", AT), Asked([]))[0] == []

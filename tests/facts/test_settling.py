@@ -277,6 +277,17 @@ def test_a_model_decides_what_no_rule_does(verdict: str, porto: str, lisbon: str
         check(memory)
 
 
+def test_one_pair_of_each_slot_is_asked_about_at_a_time() -> None:
+    for verdict, asked in (("both", 1), ("unclear", 3)):
+        driver = Driver(Reader(verdict))
+        with with_reader(driver, batch=8) as memory:
+            memory.add([f"{name} | likes | {what}" for name in ("Ann", "Bo") for what in "abcd"])
+            memory.settle()
+            check(memory)
+            assert driver.asks["fact_consistency"] == asked
+            assert len(memory.facts.find()) == (8 if verdict == "both" else 2)
+
+
 def test_contradictions_are_left_alone_where_nobody_is_to_be_asked() -> None:
     driver = Driver(Reader("replaces"))
     with with_reader(driver, batch=2, consult=False) as memory:

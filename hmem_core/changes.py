@@ -244,13 +244,14 @@ def forget_turns(
         if not chosen:
             return Plan([])
         forgotten = frozenset(chosen)
-        facts, changes = lost(state, store, chosen, (), cap)
+        facts, changes, readings = lost(state, store, chosen, (), cap)
         seqs = {int(state.turns.narrow["seq"][row]) for row in chosen} | {*facts.seqs}
         seqs |= set(state.annotations.narrow["seq"].view()[state.annotations.resting_on(chosen)].tolist())
         for notes in state.events.notes.values():
             seqs |= set(notes.narrow["seq"].view()[notes.resting_on(chosen)].tolist())
         rewrite = {seq: erase(entry, forgotten, facts) for seq, entry in store.journal.fetch(sorted(seqs))}
-        return Plan([TurnsForgotten(recorded=store.clock(), ids=tuple(chosen), changes=changes)], rewrite)
+        entry = TurnsForgotten(recorded=store.clock(), ids=tuple(chosen), changes=changes, readings=readings)
+        return Plan([entry], rewrite)
 
     seq = store.commit(plan)
     return Forgotten(ids=tuple(chosen), already=tuple(already), seq=seq)

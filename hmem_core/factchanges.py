@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from hmem_core.columns.factforgetting import Gone, gone
+from hmem_core.columns.factforgetting import Gone, gone, unread
 from hmem_core.columns.factnames import fold
 from hmem_core.columns.facts import FactColumns
 from hmem_core.effects import Embed, Program
@@ -28,7 +28,19 @@ from hmem_core.retrieval.locating import localisation
 from hmem_core.state import State, pack_vector, unpack_vector
 from hmem_core.store import Plan, Store
 
-__all__ = ["add_facts", "forget_facts", "lost", "name_alias", "retract", "set_policy", "undo"]
+__all__ = [
+    "Done",
+    "add_facts",
+    "commit",
+    "forget_facts",
+    "lost",
+    "name_alias",
+    "planner",
+    "retract",
+    "set_policy",
+    "tell",
+    "undo",
+]
 
 _BATCH = 512
 
@@ -78,10 +90,10 @@ def _embed(store: Store, texts: Iterable[str], vectors: dict[str, bytes]) -> Pro
         vectors.update({folded: pack_vector(vector) for folded, vector in zip(some, made, strict=True)})
 
 
-def _commit(
+def commit(
     store: Store,
     texts: Sequence[str],
-    plan: Callable[[State, dict[str, bytes]], Sequence[FactsRewritten]],
+    plan: Callable[[State, dict[str, bytes]], Sequence[Entry]],
 ) -> Program[int]:
     """Write what `plan` makes of the state, once all names have vectors.
 
@@ -111,7 +123,7 @@ def _commit(
 # -- telling -----------------------------------------------------------------------------------------
 
 
-class _Done(NamedTuple):
+class Done(NamedTuple):
     """What became of one fact of a list: its rewrite, or the unit that was known already."""
 
     seq: int
@@ -128,42 +140,64 @@ def add_facts(
     explain: bool = False,
 ) -> Program[list[Rewrite]]:
     """Tell facts, one rewrite each, in one append."""
-    done: list[_Done] = []
+    done: list[Done] = []
 
     def plan(state: State, vectors: dict[str, bytes]) -> list[FactsRewritten]:
         done.clear()
-        columns = state.facts
-        _check_sources(state, {turn for _, fact in facts for turn in fact.sources})
-        known = {} if key is None else columns.keys.get(key, {})
-        many = _several(columns, [fact for _, fact in facts]) if options.strategy == "coordinated" else set()
-        told: dict[int, int] = {}
-        entries: list[FactsRewritten] = []
-        recorded = store.clock()
-        for part, (given, fact) in enumerate(facts):
-            if part in known:
-                done.append(_Done(known[part], _told_by(columns, known[part]), False))
-            else:
-                seq = state.seq + 1 + len(entries)
-                planner = Planner(columns, seq, recorded, options, unpack_vector)
-                naming = _Naming(columns, vectors)
-                draft = _draft(columns, fact, naming, told)
-                found = _is_several(columns, draft, fact, many)
-                entry = planner.tell(draft, naming.new, many=found, key=key, part=part, explain=explain)
-                if entry is not None:
-                    entries.append(entry)
-                unit = planner.told
-                located = planner.located if explain else None
-                shown = None if located is None else localisation(columns, located)
-                done.append(_Done(state.seq if entry is None else seq, unit, entry is not None, shown))
-            told[id(given)] = done[-1].unit
-        return entries
+        return tell(store, state, vectors, facts, options, done, key=key, explain=explain)
 
-    yield from _commit(store, [text for _, fact in facts for text in fact.names()], plan)
+    yield from commit(store, [text for _, fact in facts for text in fact.names()], plan)
     with store.reading() as state:
         return [_result(state.facts, one) for one in done]
 
 
-def _result(facts: FactColumns, done: _Done) -> Rewrite:
+def tell(
+    store: Store,
+    state: State,
+    vectors: dict[str, bytes],
+    facts: Sequence[tuple[Any, Assertion]],
+    options: FactOptions,
+    done: list[Done],
+    *,
+    key: str | None = None,
+    explain: bool = False,
+    apart: bool = False,
+) -> list[FactsRewritten]:
+    """The rewrites that facts make, each planned on what those before it did. The graph is changed: `commit`
+    puts it back.
+
+    Args:
+        done: gets what became of each fact.
+        apart: only several values that the same turns tell are all meant; else all in the list.
+    """
+    columns = state.facts
+    _check_sources(state, {turn for _, fact in facts for turn in fact.sources})
+    known = {} if key is None else columns.keys.get(key, {})
+    many = _several([fact for _, fact in facts], apart) if options.strategy == "coordinated" else set()
+    told: dict[int, int] = {}
+    entries: list[FactsRewritten] = []
+    recorded = store.clock()
+    for part, (given, fact) in enumerate(facts):
+        if part in known:
+            done.append(Done(known[part], _told_by(columns, known[part]), False))
+        else:
+            seq = state.seq + 1 + len(entries)
+            planned = Planner(columns, seq, recorded, options, unpack_vector)
+            naming = _Naming(columns, vectors)
+            draft = _draft(columns, fact, naming, told)
+            found = _slot(fact, apart) in many and _unsaid(columns, draft.relation)
+            entry = planned.tell(draft, naming.new, many=found, key=key, part=part, explain=explain)
+            if entry is not None:
+                entries.append(entry)
+            unit = planned.told
+            located = planned.located if explain else None
+            shown = None if located is None else localisation(columns, located)
+            done.append(Done(state.seq if entry is None else seq, unit, entry is not None, shown))
+        told[id(given)] = done[-1].unit
+    return entries
+
+
+def _result(facts: FactColumns, done: Done) -> Rewrite:
     if done.new or facts.tellings_of(done.seq):
         return reading.rewrite(facts, done.seq, done.explain, new=done.new)
     return Rewrite(seq=done.seq, confirmed=(done.unit,), new=False, explain=done.explain)
@@ -201,27 +235,26 @@ def _check_sources(state: State, turns: Collection[int]) -> None:
             raise TurnForgotten(f"source={turn}: that turn was forgotten; leave it out")
 
 
-_Slot = tuple[str, str, frozenset[str], int, int]
+_Slot = tuple[str, str, frozenset[str], int, int, tuple[int, ...]]
 
 
-def _slot(fact: Assertion) -> _Slot:
+def _slot(fact: Assertion, apart: bool) -> _Slot:
     contexts = frozenset(map(fold, fact.contexts))
-    return fold(fact.subject), fold(fact.relation), contexts, fact.valid_from, fact.valid_to
+    times = fact.valid_from, fact.valid_to
+    return fold(fact.subject), fold(fact.relation), contexts, *times, fact.sources if apart else ()
 
 
-def _several(facts: FactColumns, told: Sequence[Assertion]) -> set[_Slot]:
+def _several(told: Sequence[Assertion], apart: bool) -> set[_Slot]:
     """Slots of which one list tells several values, at the same time: all of them are meant."""
     values: dict[_Slot, set[str]] = {}
     for fact in told:
-        values.setdefault(_slot(fact), set()).add(fold(fact.object))
+        values.setdefault(_slot(fact, apart), set()).add(fold(fact.object))
     return {slot for slot, some in values.items() if len(some) > 1}
 
 
-def _is_several(facts: FactColumns, draft: Draft, fact: Assertion, several: set[_Slot]) -> bool:
-    """Whether the fact shows that its relation has several values, and nobody has said anything yet."""
-    if not several or _slot(fact) not in several:
-        return False
-    return draft.relation >= len(facts.names) or not facts.names.narrow["policy"][draft.relation]
+def _unsaid(facts: FactColumns, relation: int) -> bool:
+    """Whether nobody has said how many values a relation has."""
+    return relation >= len(facts.names) or not facts.names.narrow["policy"][relation]
 
 
 # -- taking back -------------------------------------------------------------------------------------
@@ -236,7 +269,7 @@ def retract(store: Store, unit: Any, reason: str | None, options: FactOptions) -
         told = [one for one in facts.index.tellings[row].tolist() if facts.tellings["live"][one]]
         if not told:
             raise InvalidInput(f"unit {row} is retracted already; `undo` takes that back")
-        return [_planner(state, store, options).turn(told, (), "retracted", reason=reason)]
+        return [planner(state, store, options).turn(told, (), "retracted", reason=reason)]
 
     return (yield from _written(store, [], plan))
 
@@ -265,12 +298,13 @@ def undo(store: Store, rewrite: Any, options: FactOptions) -> Program[Rewrite]:
             raise RewriteNotFound(
                 f"what rewrite {rewrite} did is forgotten, or was taken back piece by piece"
             )
-        return [_planner(state, store, options).turn(withdrawn, revived, "undone", undoes=rewrite)]
+        return [planner(state, store, options).turn(withdrawn, revived, "undone", undoes=rewrite)]
 
     return (yield from _written(store, [], plan))
 
 
-def _planner(state: State, store: Store, options: FactOptions) -> Planner:
+def planner(state: State, store: Store, options: FactOptions) -> Planner:
+    """What plans the next rewrite."""
     return Planner(state.facts, state.seq + 1, store.clock(), options, unpack_vector)
 
 
@@ -280,7 +314,7 @@ def _written(
     plan: Callable[[State, dict[str, bytes]], Sequence[FactsRewritten]],
 ) -> Program[Rewrite]:
     """Write one rewrite, and say what it did."""
-    seq = yield from _commit(store, texts, plan)
+    seq = yield from commit(store, texts, plan)
     with store.reading() as state:
         return reading.rewrite(state.facts, seq)
 
@@ -299,7 +333,7 @@ def set_policy(store: Store, relation: str, policy: str, options: FactOptions) -
         code = naming(relation)
         if not naming.new and state.facts.names.narrow["policy"][code] == chosen:
             return []
-        return [_planner(state, store, options).decide(naming.new, code, chosen)]
+        return [planner(state, store, options).decide(naming.new, code, chosen)]
 
     return (yield from _written(store, [relation], plan))
 
@@ -314,7 +348,7 @@ def name_alias(store: Store, alias: str, name: str, options: FactOptions) -> Pro
         code, other = naming(alias), naming(name)
         if code == other:
             return []
-        return [_planner(state, store, options).alias(naming.new, code, other)]
+        return [planner(state, store, options).alias(naming.new, code, other)]
 
     return (yield from _written(store, [alias, name], plan))
 
@@ -327,18 +361,21 @@ class Lost(NamedTuple):
 
     gone: Gone
     changes: tuple[UnitChange, ...]
+    readings: tuple[int, ...]
 
 
 def lost(state: State, store: Store, turns: Iterable[int], units: Iterable[int], cap: float) -> Lost:
     """What goes with these turns and units, and what becomes of the units that are left."""
     facts = state.facts
-    going = gone(facts, turns, units)
+    turns, units = list(turns), list(units)
+    readings = unread(facts, turns, units)
+    going = gone(facts, turns, units, readings)
     if not going.tellings:
-        return Lost(going, ())
+        return Lost(going, (), tuple(sorted(readings)))
     rollback = facts.begin()
     try:
-        planner = _planner(state, store, FactOptions(cap=cap))
-        return Lost(going, planner.lose(going.units, going.tellings))
+        changes = planner(state, store, FactOptions(cap=cap)).lose(going.units, going.tellings)
+        return Lost(going, changes, tuple(sorted(readings)))
     finally:
         rollback()
 
@@ -352,10 +389,12 @@ def forget_facts(store: Store, given: Any, options: FactOptions) -> tuple[tuple[
         chosen[:] = sorted({reading.number(state.facts, one) for one in several})
         if not chosen:
             return Plan([])
-        going, changes = lost(state, store, (), chosen, options.cap)
+        going, changes, readings = lost(state, store, (), chosen, options.cap)
         fetched = store.journal.fetch(list(going.seqs))
         rewrite: dict[int, Entry] = {seq: erase(entry, frozenset(), going) for seq, entry in fetched}
-        forgotten = TurnsForgotten(recorded=store.clock(), ids=(), units=tuple(chosen), changes=changes)
+        forgotten = TurnsForgotten(
+            recorded=store.clock(), ids=(), units=tuple(chosen), changes=changes, readings=readings
+        )
         return Plan([forgotten], rewrite)
 
     seq = store.commit(plan)

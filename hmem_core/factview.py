@@ -10,10 +10,12 @@ from hmem_core import factchanges, times
 from hmem_core.effects import Priority, Program
 from hmem_core.errors import InvalidInput
 from hmem_core.factdrafts import name, read_fact, read_facts
+from hmem_core.facts import questions
 from hmem_core.localised import Localisation
+from hmem_core.messages import clean
 from hmem_core.methods import program
 from hmem_core.options import FactOptions
-from hmem_core.records import FactDraft, Forgotten, Rewrite, Unit, Version, Why
+from hmem_core.records import FactDraft, FactSlots, Forgotten, Rewrite, Unit, Version, Why
 from hmem_core.retrieval import units as reading
 from hmem_core.retrieval.locating import Wanted, locate
 from hmem_core.store import Store
@@ -269,6 +271,18 @@ class Facts:
         now = self._store.clock() if at is None else times.micros(at, self._tz, "at")
         wanted = Wanted(**given, contexts=contexts)
         return (yield from locate(self._store.reading, wanted, now, self._options))
+
+    @program(Priority.SEARCH)
+    def parse(self, question: str) -> Program[list[FactSlots]]:
+        """Let the language model say which facts a question asks for: the slots that it names, for `find`.
+
+        Raises:
+            InvalidInput: the question is empty.
+            LLMError: there is no model, or it gave no reply that can be used.
+        """
+        if not isinstance(question, str) or not question.strip():
+            raise InvalidInput(f"question={question!r}: give a text that is not empty")
+        return (yield from questions.parse(clean(question), times.datetime_of(self._store.clock())))
 
     def about(self, subject: str, *, include: Include = "active") -> list[Unit]:
         """The units of a subject: `find` with that alone."""

@@ -138,7 +138,7 @@ class Memory(Reads):
             events = msgspec.structs.replace(events, affiliation="cosine")
         added = yield from write_turns(self._store, drafts, tuple(skipped), options, events, self._late)
         if self._driver is not None and added.new:
-            yield from settling.catch_up(self._store, options, events, len(added.new))
+            yield from settling.catch_up(self._work(), len(added.new))
         return added
 
     def forget(
@@ -221,25 +221,25 @@ class Memory(Reads):
             memory_bytes=held,
             mapped_bytes=mapped,
             llm=None if self._driver is None else self._driver.ledger.snapshot(),
-            waiting=(
-                0
-                if self._driver is None
-                else settling.waiting(self._store, self._segment_options, self._event_options)
-            ),
+            waiting=0 if self._driver is None else settling.waiting(self._work()),
         )
 
     @program(Priority.BACKGROUND)
     def settle(self) -> Program[int]:
         """Let the language model do all that is due, as after a time when it was down: summarise segments,
-        analyse turns, link them to events, describe events. `add` does a part of this by itself, but a few
-        turns may wait for more, so that they can share a question.
+        analyse turns, link them to events, describe events, read turns for facts. `add` does a part of this
+        by itself, but a few turns may wait for more, so that they can share a question.
 
         Returns how many pieces of work were done; `stats` says how many wait.
 
         Raises:
             LLMError: there is no model, or it failed; what it had done by then is kept.
         """
-        return (yield from settling.settle(self._store, self._segment_options, self._event_options))
+        return (yield from settling.settle(self._work()))
+
+    def _work(self) -> settling.Work:
+        options = self._segment_options, self._event_options, self._fact_options
+        return settling.Work(self._store, *options, self._tz)
 
     # -- keeping -------------------------------------------------------------------------------------
 

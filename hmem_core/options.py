@@ -347,6 +347,20 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     """and that their contexts fit."""
     cap: float = 0.99
     """Repetition raises the confidence of a fact no further; one telling may be more certain by itself."""
+    extract: bool = False
+    """With a language model: let it say which facts turns tell. Off unless asked for: it costs one
+    question more for every `batch` turns, and what a model says is then held to be true."""
+    roles: tuple[str, ...] = ("user", "assistant")
+    """Facts are learned from turns of these roles. Others are not read; add ``"tool"`` for what tools say."""
+    batch: int = 12
+    """Turns that share a question, at most. Fewer wait until there are so many, or for `settle`. A slow model
+    needs a smaller one, or more time (`LLM.timeout`)."""
+    window: int = 4
+    """Previous turns of the session that are shown with them."""
+    known: int = 12
+    """Known facts about what the turns name that are shown with them, at most; 0 for none."""
+    consult: bool = True
+    """Ask the model about contradictions among what it told that no rule decides."""
 
     def __post_init__(self) -> None:
         strategies = ("coordinated", "append-only", "relation-level")
@@ -364,6 +378,15 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
         _check(isinstance(self.cap, (int, float)) and 0 <= self.cap <= 1, "cap", self.cap, "from 0 to 1")
+        for name in ("extract", "consult"):
+            _check(isinstance(getattr(self, name), bool), name, getattr(self, name), "True or False")
+        roles = isinstance(self.roles, tuple) and all(isinstance(role, str) for role in self.roles)
+        unfit = {"system", "developer"}
+        _check(roles and not unfit & {*self.roles}, "roles", self.roles, "names of roles, not of prompts")
+        for name, least, most in (("batch", 1, 32), ("window", 0, 32), ("known", 0, 24)):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            _check(whole and least <= value <= most, name, value, f"a whole number from {least} to {most}")
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):

@@ -322,6 +322,18 @@ class FactDraft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     source: Any = ()
 
 
+class FactSlots(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact that is asked for; None for a slot that is open."""
+
+    subject: str | None = None
+    relation: str | None = None
+    object: str | None = None
+    category: str | None = None
+    context: str | None = None
+    at: str | None = None
+    """When it is to be true, as it was said."""
+
+
 class Contradiction(msgspec.Struct, frozen=True):
     """Two units that cannot both be true, and nothing says which is newer."""
 

@@ -83,7 +83,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     llm: LedgerSnapshot | None = None
     """None if no language model is configured."""
     waiting: int = 0
-    """Segments, turns and events that wait for the language model; `Memory.settle` lets it do them."""
+    """Segments, turns, events and facts that wait for the language model; `Memory.settle` lets it do them."""
 
 
 class VerifiedCheckpoint(msgspec.Struct, frozen=True):

@@ -45,6 +45,7 @@ from hmem_core.journal.entries import (
     TurnErased,
     TurnsForgotten,
     TurnsLinked,
+    TurnsRead,
 )
 from hmem_core.records import EncoderIdentity
 from hmem_kernels.frontier import Tree
@@ -170,6 +171,8 @@ class State:
                 self.events.apply(seq, entry, self._turns_so_far())
             case FactsRewritten():
                 self.facts.apply(seq, entry, unpack_vector)
+            case TurnsRead():
+                self.facts.read(seq, entry, len(self.turns))
             case Reembedded():
                 if seq > self._settled:
                     raise Outdated

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import hmem_core as hmem
-from hmem_core import settling
 from hmem_core.effects import Ask, Embed, Single, drive
 from hmem_core.errors import LLMError, LLMUnavailable
 from hmem_core.llm.prompts.compatibility_batch import Place
 from hmem_core.llm.prompts.compatibility_pointwise import Compatible
 from hmem_core.llm.prompts.segment_summary import Summary
+from hmem_core.settling import segments as settling
 from tests.helpers import Clock, files_holding, hashing_encoder, open_memory
 
 Answer = Callable[[str, list[dict[str, Any]]], Any]

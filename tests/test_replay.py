@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,19 +21,26 @@ from hypothesis.stateful import (
 
 import hmem_core as hmem
 import hmem_core.state
+from hmem_core import factchanges
 from hmem_core.columns import adjacency, annotations, blocks, factnames, links, notes, postings, states, turns
 from hmem_core.columns.events import EventView
+from hmem_core.effects import drive
 from hmem_core.embedding.function import FunctionEncoder
+from hmem_core.factdrafts import read_facts
 from hmem_core.journal.entries import (
     ACTIVE,
+    FORGOTTEN,
     OUTDATED,
+    Entry,
     EventDescribed,
     SegmentAnnotated,
     TimelineItem,
     TurnAnalysed,
     TurnsLinked,
+    TurnsRead,
     rests_on,
 )
+from hmem_core.records import FactDraft
 from hmem_core.state import State, pack_vector
 from hmem_core.store import Plan
 from tests.helpers import Clock, HashingStates, hashing_encoder, open_memory
@@ -210,6 +218,36 @@ class Replay(RuleBasedStateMachine):
         if rewrite.new:
             self.rewrites.append(rewrite.seq)
 
+    @precondition(lambda self: self.model)
+    @rule(who=st.integers(0, 1), slots=st.sampled_from(["arx", "ary", "bsx"]), data=st.data())
+    def read(self, who: int, slots: str, data: st.DataObject) -> None:
+        """As a model does it: a fact with the mark that some turns were read for it, and some units shown."""
+        store = self.memories[who]._store
+        some = st.lists(st.sampled_from(sorted(self.model)), min_size=1, max_size=3, unique=True)
+        turns, shown, source = data.draw(some), data.draw(some), data.draw(some)
+        (fact,) = read_facts(
+            [FactDraft(subject=slots[0], relation=slots[1], object=slots[2], source=source)], UTC
+        )
+
+        def plan(state: State, vectors: dict[str, bytes]) -> list[Entry]:
+            known = np.flatnonzero(state.facts.units["status"] != FORGOTTEN).tolist()
+            taken = data.draw(st.lists(st.sampled_from(known), max_size=2)) if known else []
+            told = factchanges.tell(store, state, vectors, [fact], hmem.FactOptions(), [])
+            mark = TurnsRead(
+                recorded=self.clock(),
+                turns=tuple(turns),
+                read=tuple(shown),
+                taken=tuple(taken),
+                tellings=tuple(one.id for entry in told for one in entry.tellings),
+                compared=(tuple(taken),) if len(taken) == 2 else (),  # type: ignore[arg-type]
+            )
+            return [*told, mark]
+
+        drive(
+            factchanges.commit(store, list(fact[1].names()), plan),
+            lambda effect: self.encoder.embed(effect.texts),  # type: ignore[union-attr]
+        )
+
     @precondition(lambda self: self.rewrites)
     @rule(who=st.integers(0, 1), action=st.sampled_from(["undo", "retract", "forget"]), data=st.data())
     def take_back(self, who: int, action: str, data: st.DataObject) -> None:
@@ -263,6 +301,7 @@ class Replay(RuleBasedStateMachine):
             annotations = memory._store.view().annotations
             assert all(annotations.of(node) for node in annotations.nodes.tolist())
             self.check_notes(memory._store.view().events)
+            self.check_readings(memory)
             assert_same(memory._store._state.arrays(), replayed(memory).arrays())
             check_support(memory)
 
@@ -276,6 +315,17 @@ class Replay(RuleBasedStateMachine):
             entries = view.descriptions_of(event)
             assert entries
             assert all(rests_on(entry) <= self.model.keys() for entry in entries)
+
+    def check_readings(self, memory: hmem.Memory) -> None:
+        """Readings that count were shown nothing that is forgotten; the others left nothing."""
+        facts = memory._store._state.facts
+        for row in range(len(facts.readings)):
+            told = facts.tellings["unit"][facts.readings.tellings[row]]
+            if facts.readings.live[row]:
+                assert self.model.keys() >= set(facts.readings.read[row].tolist())
+                assert all(facts.units["status"][facts.readings.taken[row]] != FORGOTTEN)
+            else:
+                assert all(told < 0)
 
     def teardown(self) -> None:
         for memory in self.memories:

@@ -5,7 +5,7 @@ The journal loses the same (`journal.entries.erase`), so that replaying it ends 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from hmem_core.journal.entries import OPEN_END, SUPERSEDED
 if TYPE_CHECKING:
     from hmem_core.columns.facts import FactColumns
 
-__all__ = ["Gone", "blank", "gone"]
+__all__ = ["Gone", "blank", "gone", "unread"]
 
 IntArray = npt.NDArray[np.int32]
 
@@ -45,15 +45,20 @@ def _citing(facts: FactColumns, turns: Iterable[int]) -> dict[int, set[int]]:
     return found
 
 
-def orphans(facts: FactColumns, turns: Iterable[int]) -> tuple[set[int], set[int]]:
-    """The tellings all of whose sources are among `turns` (or forgotten before), and the units that have
-    no other telling."""
-    cited = _citing(facts, turns)
+def _orphans(
+    facts: FactColumns, cited: Mapping[int, Set[int]], readings: Iterable[int]
+) -> tuple[set[int], set[int]]:
+    """The tellings all of whose sources are among those that are `cited` (or forgotten before), with those
+    of some readings, and the units that have no other telling."""
     lost = {
         telling
         for telling, some in cited.items()
         if all(turn < 0 or turn in some for turn in facts.sources[telling].tolist())
     }
+    for reading in readings:
+        lost.update(
+            one for one in facts.readings.tellings[reading].tolist() if facts.tellings["unit"][one] >= 0
+        )
     units = set()
     for unit in {int(facts.tellings["unit"][telling]) for telling in lost}:
         if lost.issuperset(facts.index.tellings[unit].tolist()):
@@ -61,15 +66,31 @@ def orphans(facts: FactColumns, turns: Iterable[int]) -> tuple[set[int], set[int
     return lost, units
 
 
-def gone(facts: FactColumns, turns: Iterable[int], units: Iterable[int]) -> Gone:
-    """What goes with the turns and units."""
+def unread(facts: FactColumns, turns: Iterable[int], units: Iterable[int]) -> frozenset[int]:
+    """The readings (`TurnsRead`) that go with the turns and units: those that were shown one of the turns,
+    or hold something of a unit that goes, with these readings too."""
+    turns, units = list(turns), list(units)
+    if not len(facts.readings):
+        return frozenset()
+    found = set(facts.readings.resting_on(turns))
+    while True:
+        more = set(facts.readings.holding(gone(facts, turns, units, found).units)) - found
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def gone(
+    facts: FactColumns, turns: Iterable[int], units: Iterable[int], readings: Iterable[int] = ()
+) -> Gone:
+    """What goes with the turns, the units, and what some readings told."""
     turns = list(turns)
     cited = _citing(facts, turns)
-    tellings, orphaned = orphans(facts, turns)
+    tellings, orphaned = _orphans(facts, cited, readings)
     erased = orphaned | {unit for unit in units if facts.units["subject"][unit] >= 0}
     for unit in erased:
         tellings.update(facts.index.tellings[unit].tolist())
-    if not erased and not cited:
+    if not erased and not cited and not tellings:
         return Gone(frozenset(), frozenset(), frozenset(), frozenset(), ())
     rows = np.array(sorted(erased), np.int32)
     changed = np.isin(facts.changes["unit"], rows) | np.isin(facts.changes["by"], rows)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from hmem_core.columns.checkpoint import Loaded, Piece
 from hmem_core.columns.factnames import FactNames
 from hmem_core.columns.facts import FactColumns, Note
 from hmem_core.columns.facttables import CHANGES, TELLINGS, UNITS, Members, Table
+from hmem_core.columns.readings import Readings
 
 __all__ = ["pieces", "restore"]
 
@@ -24,11 +24,12 @@ def pieces(facts: FactColumns) -> list[Piece]:
             ("units", facts.units.batch()),
             ("tellings", facts.tellings.batch()),
             ("changes", facts.changes.batch()),
-            ("contexts", _members_batch(facts.contexts)),
-            ("sources", _members_batch(facts.sources)),
-            ("because", _members_batch(facts.because)),
+            ("contexts", facts.contexts.batch()),
+            ("sources", facts.sources.batch()),
+            ("because", facts.because.batch()),
             ("narrow", facts.names.narrow_batch()),
             ("notes", _notes_batch(facts)),
+            *((f"readings-{name}", batch) for name, batch in facts.readings.batches().items()),
         )
     ]
     for block, stamp in enumerate(facts.names.stamps):
@@ -68,9 +69,9 @@ def restore(dimension: int, loaded: Loaded) -> FactColumns:
     facts.units = Table(UNITS, batches["facts-units"])
     facts.tellings = Table(TELLINGS, batches["facts-tellings"])
     facts.changes = Table(CHANGES, batches["facts-changes"])
-    facts.contexts = _members(batches["facts-contexts"])
-    facts.sources = _members(batches["facts-sources"])
-    facts.because = _members(batches["facts-because"])
+    facts.contexts = Members.restore(batches["facts-contexts"])
+    facts.sources = Members.restore(batches["facts-sources"])
+    facts.because = Members.restore(batches["facts-because"])
     if len(facts.contexts) != len(facts.units) or not (
         len(facts.sources) == len(facts.because) == len(facts.tellings)
     ):
@@ -79,21 +80,13 @@ def restore(dimension: int, loaded: Loaded) -> FactColumns:
     decoder = msgspec.msgpack.Decoder(Note)
     for seq, body in zip(notes.column("seq").to_pylist(), notes.column("note").to_pylist(), strict=True):
         facts.note(seq, decoder.decode(body))
+    prefix = "facts-readings-"
+    facts.readings = Readings.restore(
+        {name.removeprefix(prefix): batch for name, batch in batches.items() if name.startswith(prefix)}
+    )
     facts.stamp = loaded.stamps["facts-units.arrow"]
     facts.reindex()
     return facts
-
-
-def _members_batch(members: Members) -> pa.RecordBatch:
-    """As one column of lists, copied."""
-    offsets = np.concatenate([np.zeros(1, np.int64), members.ends])
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(members.members.copy()))
-    return pa.RecordBatch.from_pydict({"members": lists})
-
-
-def _members(batch: pa.RecordBatch) -> Members:
-    lists = batch.column("members")
-    return Members(lists.offsets.to_numpy()[1:], lists.flatten().to_numpy())
 
 
 def _piece(name: str, stamp: int, batch: pa.RecordBatch) -> Piece:

@@ -18,6 +18,7 @@ from hmem_core.columns.factforgetting import blank, gone
 from hmem_core.columns.factindex import SLOTS, FactIndex
 from hmem_core.columns.factnames import FactNames
 from hmem_core.columns.facttables import CHANGES, TELLINGS, UNITS, Members, Table
+from hmem_core.columns.readings import Readings
 from hmem_core.errors import Damaged
 from hmem_core.journal.entries import (
     ACTIVE,
@@ -27,6 +28,7 @@ from hmem_core.journal.entries import (
     FactsRewritten,
     Telling,
     TurnsForgotten,
+    TurnsRead,
     UnitAdded,
     UnitChange,
 )
@@ -72,6 +74,7 @@ class FactColumns:
         """The rewrites under each key, by their part."""
         self.undoing: dict[int, int] = {}
         """Of rewrites that were taken back, the last one that did it (and may itself be taken back)."""
+        self.readings = Readings()
         self.stamp = 0
         """The entry that changed anything here last."""
         self.reindex()
@@ -349,6 +352,23 @@ class FactColumns:
         if note.undoes:
             self.notes[seq] = Note(undoes=note.undoes)
 
+    def read(self, seq: int, entry: TurnsRead, turns: int) -> None:
+        """A model read some of so many turns.
+
+        Raises:
+            Damaged: the entry does not fit; nothing was changed.
+        """
+        pairs = [unit for pair in entry.compared for unit in pair]
+        fits = (
+            all(0 <= turn < turns for turn in (*entry.turns, *entry.read))
+            and all(0 <= unit < len(self) for unit in (*entry.taken, *pairs))
+            and all(0 <= telling < len(self.tellings) for telling in entry.tellings)
+        )
+        if not fits:
+            raise Damaged(f"entry {seq} read turns or facts that were never added")
+        self.readings.append(entry)
+        self.stamp = seq
+
     # -- trying out ----------------------------------------------------------------------------------
 
     def begin(self) -> Callable[[], None]:
@@ -387,11 +407,13 @@ class FactColumns:
             Damaged: the entry does not fit; nothing was changed.
         """
         changed = [change.unit for change in entry.changes]
-        if not all(0 <= unit < len(self) for unit in (*entry.units, *changed)):
+        fits = all(0 <= unit < len(self) for unit in (*entry.units, *changed))
+        if not fits or not all(0 <= reading < len(self.readings) for reading in entry.readings):
             raise Damaged(f"entry {seq} forgets facts that were never added")
-        blank(self, gone(self, entry.ids, entry.units), entry.ids)
+        blank(self, gone(self, entry.ids, entry.units, entry.readings), entry.ids)
+        self.readings.end(entry.readings)
         self._change(seq, entry.recorded, entry.changes)
-        if len(self.names):
+        if len(self.names) or entry.readings:
             self.stamp = seq
             self.names.stamp_all(seq)
 
@@ -409,6 +431,7 @@ class FactColumns:
             **{f"fact {name}": some.members for name, some in members.items()},
             **self.names.arrays(),
             **self.index.arrays(),
+            **self.readings.arrays(),
             "fact notes": self.notes,
             "fact keys": self.keys,
             "fact undoing": self.undoing,
@@ -421,7 +444,7 @@ class FactColumns:
         held, mapped = self.names.nbytes
         tables = sum(table.nbytes for table in (self.units, self.tellings, self.changes))
         members = sum(some.nbytes for some in (self.contexts, self.sources, self.because))
-        return held + tables + members + self.index.nbytes, mapped
+        return held + tables + members + self.index.nbytes + self.readings.nbytes, mapped
 
 
 def _codes(unit: UnitAdded) -> dict[str, int]:

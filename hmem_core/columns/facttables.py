@@ -187,6 +187,18 @@ class Members:
         """All members, int32, without copying."""
         return self._members.view()
 
+    def batch(self) -> pa.RecordBatch:
+        """As one column of lists, copied, for a checkpoint."""
+        offsets = np.concatenate([np.zeros(1, np.int64), self.ends])
+        lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(self.members.copy()))
+        return pa.RecordBatch.from_pydict({"members": lists})
+
+    @classmethod
+    def restore(cls, batch: pa.RecordBatch) -> Members:
+        """What `batch` wrote."""
+        lists = batch.column("members")
+        return cls(lists.offsets.to_numpy()[1:], lists.flatten().to_numpy())
+
     def truncate(self, rows: int) -> None:
         """Keep the first rows."""
         self._ends.truncate(rows)

@@ -46,6 +46,7 @@ __all__ = [
     "TurnErased",
     "TurnsForgotten",
     "TurnsLinked",
+    "TurnsRead",
     "UnitAdded",
     "UnitChange",
     "decode",
@@ -207,6 +208,24 @@ class TurnsForgotten(_Base, frozen=True, kw_only=True):
     """Of the fact graph, those that are forgotten."""
     changes: tuple[UnitChange, ...] = ()
     """What becomes of the units that are left."""
+    readings: tuple[int, ...] = ()
+    """Places of the `TurnsRead` that were shown something of it; what they told goes too."""
+
+
+class TurnsRead(_Base, frozen=True, kw_only=True):
+    """A model read turns for facts, or compared facts. Holds numbers alone, so forgetting leaves it as it is;
+    its place is the number of `TurnsRead` before it."""
+
+    turns: tuple[int, ...] = ()
+    """Those whose facts are told with this."""
+    read: tuple[int, ...] = ()
+    """All turns that were shown for it, and those that the compared facts rest on."""
+    taken: tuple[int, ...] = ()
+    """Units that were shown for it, and of which it holds something."""
+    tellings: tuple[int, ...] = ()
+    """What was told by it."""
+    compared: tuple[tuple[int, int], ...] = ()
+    """Pairs (pending unit, the one that it contradicts)."""
 
 
 class SegmentAnnotated(_Base, frozen=True, kw_only=True):
@@ -308,6 +327,7 @@ Entry = (
     | EventDescribed
     | DescriptionErased
     | FactsRewritten
+    | TurnsRead
     | Reembedded
 )
 

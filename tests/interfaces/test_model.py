@@ -78,3 +78,26 @@ def test_guided_search_needs_a_model(run: Run) -> None:
         refused = run(command, "bread", "--guided")
         assert refused.exit_code == 2
         assert "--llm-model" in refused.stderr
+
+
+def facts(request: ChatRequest) -> Any:
+    """One fact a turn, to whoever asks for facts; a summary to others."""
+    if "lasting facts" not in request.messages[0]["content"]:
+        return answer(request)
+    shown = [one for one in request.messages[-1]["content"].splitlines() if one.startswith('{"id"')]
+    ids = [json.loads(one)["id"] for one in shown]
+    return {
+        "facts": [{"turn": one, "subject": "bread", "relation": "has", "object": str(one)} for one in ids]
+    }
+
+
+def test_settle_reads_facts_if_it_is_told_to(run: Run) -> None:
+    assert run("import", "-", input=lines(3)).exit_code == 0
+    with ScriptedServer(facts) as server:
+        model = ("--llm-model", "scripted", "--llm-base-url", server.url)
+        assert run("settle", *model).exit_code == 0
+        assert run("facts", "find", "--subject", "bread").exit_code == 1, "nothing is read unless asked for"
+        settled = run("settle", *model, "--facts", "--json")
+        assert json.loads(settled.stdout)["waiting"] == 0
+    found = run("facts", "find", "--subject", "bread", "--include", "all").stdout.splitlines()
+    assert [row.split("\t")[4:7] for row in found] == [["bread", "has", str(i)] for i in range(3)]

@@ -65,13 +65,17 @@ def stats(
 def settle(
     llm_model: LLMModel = None,
     llm_base_url: LLMUrl = None,
+    facts: Annotated[bool, typer.Option("--facts", help="Also read facts from all turns.")] = False,
     memory: Location = DEFAULT_MEMORY,
     encoder: Encoder = None,
     json: Json = False,
 ) -> None:
-    """Let a language model do all that is due for segments and events, and show what that took."""
+    """Let a language model do all that is due for segments and events, and show what that took.
+
+    With --facts it also says which facts the turns tell; `hmem facts find` shows them.
+    """
     out = output(json)
-    with open_memory(memory, encoder, "UTC", llm=(llm_model, llm_base_url)) as opened:
+    with open_memory(memory, encoder, "UTC", llm=(llm_model, llm_base_url), facts=facts) as opened:
         done = opened.settle()
         out.settled(done, opened.stats())
 

@@ -75,6 +75,31 @@ def test_batched_questions_on_the_demo_conversation_are_at_most_one_for_two_turn
             assert turns == [row for row, one in enumerate(sessions) if one == session], "as the judge says"
 
 
+def test_few_questions_find_the_evidence_that_the_papers_many_find() -> None:
+    """By the same judgements, the default mode loses no evidence that the faithful one finds, neither among
+    the turns that a search by events shows nor in the three nearest events."""
+    questions = json.loads((Path(demo.__file__).parent / "questions.json").read_text())
+    found: dict[bool, list[float]] = {}
+    for faithful in (True, False):
+        driver = Driver(Judge.by_session(DEMO))
+        with with_judge(driver, sure=USUAL.sure, far=USUAL.far, faithful=faithful) as memory:
+            for start in range(0, len(DEMO), 16):
+                memory.add(DEMO[start : start + 16])
+            memory.settle()
+            asked = driver.asks.total() / len(DEMO)
+            assert asked > 2.9 if faithful else asked <= 0.5
+            keys = {turn.id: turn.key for turn in memory.turns()}
+            found[faithful] = []
+            for question in questions:
+                if gold := set(question["evidence"]):
+                    hits = memory.search(question["question"], 8, view="events")
+                    got = {keys[turn] for hit in hits for turn in hit.turns}
+                    events = memory.events.search(question["question"], 3)
+                    read = {keys[turn] for event in events for turn in event.turns}
+                    found[faithful] += [len(gold & got) / len(gold), len(gold & read) / len(gold)]
+    assert sum(found[False]) >= sum(found[True]) > 0
+
+
 def test_the_faithful_mode_asks_what_the_paper_does() -> None:
     some = DEMO[:60]
     judge = Judge.by_session(some)

@@ -1,7 +1,7 @@
-"""The first turns of the demo conversation, their events made by a real model: what it was asked, what its
-replies broke, and what came of it.
+"""The first turns of the demo conversation, their events made by a real model, and a few questions whose
+reading it guides: what it was asked, what its replies broke, and what came of it.
 
-    python -m bench.live.events --base-url http://127.0.0.1:8080/v1 [--turns 40] [--log replies.jsonl]
+    python -m bench.live.events --base-url http://127.0.0.1:8080/v1 [--turns 40] [--questions 5] [--log FILE]
 
 A small model on a CPU takes some minutes for 40 turns. With `--log`, every request and reply is written down.
 """
@@ -20,11 +20,13 @@ from typing import Any
 import msgspec
 
 import hmem_core as hmem
+from hmem_core.embedding.base import states_of
 from hmem_core.interfaces import demo
 from hmem_core.llm.threads import ThreadDriver
 from hmem_core.llm.transport import Completion, OpenAITransport
 
 CONVERSATION = Path(demo.__file__).parent / "conversation.jsonl"
+QUESTIONS = CONVERSATION.with_name("questions.json")
 
 
 class Recorder:
@@ -73,6 +75,7 @@ def main() -> None:
     parser.add_argument("--base-url", required=True)
     parser.add_argument("--model", default="any")
     parser.add_argument("--turns", type=int, default=40)
+    parser.add_argument("--questions", type=int, default=5)
     parser.add_argument("--batch", type=int, default=hmem.EventOptions().batch)
     parser.add_argument("--faithful", action="store_true")
     parser.add_argument("--timeout", type=float, default=1200.0)
@@ -87,15 +90,43 @@ def main() -> None:
     options = hmem.EventOptions(batch=given.batch, faithful=given.faithful)
     segments = hmem.SegmentOptions(summarise=False)
     with hmem.open(events=options, segments=segments) as memory:
-        driver = ThreadDriver(memory._encoder.embed, llm, transport=lambda: recorder)
+        encoder = memory._encoder
+        driver = ThreadDriver(encoder.embed, llm, transport=lambda: recorder, embed_states=states_of(encoder))
         memory._driver = driver
         started = time.monotonic()
         for turn in turns:
             memory.add(turn)
         memory.settle()
         report(memory, len(turns), time.monotonic() - started)
+        ask(memory, given.questions)
     print("\nreplies by how they ended:", dict(recorder.ends))
     print("what the engine had to cope with:", *(warnings.said or ["nothing"]), sep="\n  ")
+
+
+def ask(memory: hmem.Memory, questions: int) -> None:
+    """Put questions whose evidence is there, and print what the stages of guided reading did."""
+    keys = {turn.key: turn.id for turn in memory.turns()}
+    known = [
+        one
+        for one in json.loads(QUESTIONS.read_text())
+        if one["evidence"] and set(one["evidence"]) <= set(keys)
+    ]
+    for one in known[:questions]:
+        started = time.monotonic()
+        found = memory.guided(one["question"])
+        gold = sorted(keys[key] for key in one["evidence"])
+        shown = sorted(turn for piece in found.evidence for turn in piece.turns)
+        print(f"\n{one['question']}\n   evidence {gold}, shown {shown}, {time.monotonic() - started:.0f} s")
+        for stage in found.stages:
+            print(f"   {stage.name}: {stage.asks} asks, {stage.failed} failed, turns {list(stage.turns)}")
+    stats = memory.stats()
+    assert stats.llm is not None
+    for purpose, usage in stats.llm.purposes.items():
+        if purpose in ("question_keywords", "turn_prediction", "turn_filter"):
+            tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+            print(
+                f"{purpose}: {usage.calls} replies, {usage.failures} failed, {tokens}, {usage.seconds:.0f} s"
+            )
 
 
 def report(memory: hmem.Memory, turns: int, seconds: float) -> None:

@@ -138,6 +138,7 @@ class AsyncFacts(_Awaited[Facts]):
     undo = _driven(Facts.undo)
     policy = _driven(Facts.policy)
     alias = _driven(Facts.alias)
+    parse = _driven(Facts.parse)
     forget = _awaited(Facts.forget)
     find = _awaited(Facts.find)
     about = _awaited(Facts.about)

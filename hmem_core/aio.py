@@ -139,6 +139,7 @@ class AsyncFacts(_Awaited[Facts]):
     policy = _driven(Facts.policy)
     alias = _driven(Facts.alias)
     locate = _driven(Facts.locate)
+    parse = _driven(Facts.parse)
     forget = _awaited(Facts.forget)
     find = _awaited(Facts.find)
     about = _awaited(Facts.about)

@@ -349,7 +349,8 @@ class FactOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Repetition raises the confidence of a fact no further; one telling may be more certain by itself."""
     extract: bool = False
     """With a language model: let it say which facts turns tell. Off unless asked for: it costs one
-    question more for every `batch` turns, and what a model says is then held to be true."""
+    question more for every `batch` turns, and what a model says is then held to be true. An `add` waits
+    for four of these questions at most, and one about contradictions."""
     roles: tuple[str, ...] = ("user", "assistant")
     """Facts are learned from turns of these roles. Others are not read; add ``"tool"`` for what tools say."""
     batch: int = 12

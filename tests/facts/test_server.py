@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,19 @@ def test_facts_are_read_over_http() -> None:
         assert {name: usage.calls for name, usage in stats.llm.purposes.items()} == {"fact_extraction": 2}
         assert by_status(opened)["Ann lives in Lisbon"] == "active"
         assert opened.facts.parse("What is it that Bo has?") == [hmem.FactSlots(subject="Bo", relation="has")]
+
+
+def test_the_same_awaited() -> None:
+    async def main(server: ScriptedServer) -> None:
+        async with hmem.AsyncMemory(memory(server)) as opened:
+            await opened.add(TURNS[:4])
+            assert await opened.facts.parse("What is it that Bo has?") == [
+                hmem.FactSlots(subject="Bo", relation="has")
+            ]
+            assert [unit.object for unit in await opened.facts.find("Ann", "lives in")] == ["Porto"]
+
+    with ScriptedServer(answer) as server:
+        asyncio.run(main(server))
 
 
 def test_passing_faults_and_a_server_that_comes_back(tmp_path: Path) -> None:

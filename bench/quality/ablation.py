@@ -41,11 +41,12 @@ WITHOUT: dict[str, Mapping[str, Any]] = {
     "event": {"event": 0.0},
     "centroid": {"centroid": 0.0},
     "coverage": {"coverage": 0.0},
+    "fact": {"fact": 0.0},
     "diversity": {"diversity": 0.0},
     "fold": {"fold": False},
 }
 """What leaves a signal out. One that `ReadingOptions` does not know is not measured."""
-SETTINGS = frozenset({"k1", "b", "policy", "decay", "horizon", "by_height", "enough", "candidates"})
+SETTINGS = frozenset({"k1", "b", "past", "policy", "decay", "horizon", "by_height", "enough", "candidates"})
 """Options that say how, not how much: there is nothing to leave out."""
 ALL = "fused"
 

@@ -73,7 +73,8 @@ def measure(
 def _ask(
     instance: Instance, encoder: Encoder, views: Sequence[str], baselines: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    with hmem.open(encoder=encoder) as memory:
+    asked_at = round(instance.at.timestamp() * 1e6)
+    with hmem.open(encoder=encoder, clock=lambda: asked_at) as memory:
         for session in instance.sessions:
             memory.add(
                 [{"role": turn.role, "content": turn.text, "key": turn.key} for turn in session.turns],

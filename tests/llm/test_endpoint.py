@@ -26,6 +26,8 @@ from tests.llm.endpoints import SLOWEST, Count, Endpoint, Place, asking, living,
 from tests.llm.helpers import ask, connect, schema
 from tests.llm.programs import Encoder, thread_driver
 
+COSINES = hmem.EventOptions(affiliation="cosine", describe=False)
+"""Nothing is asked about events."""
 CITIES = {"Ann": "Porto", "Bo": "Rome", "Cy": "Oslo"}
 
 
@@ -191,7 +193,9 @@ TURNS = [
 def test_a_model_says_where_turns_belong(endpoint: Endpoint, mode: str) -> None:
     """Whatever it replies: turns are stored as they are, at heights that fit, and it was asked."""
     segments = hmem.SegmentOptions(compatibility=mode, summarise=False)  # type: ignore[arg-type]
-    with hmem.open(encoder=hashing_encoder(), llm=endpoint.llm(), segments=segments) as memory:
+    with hmem.open(
+        encoder=hashing_encoder(), llm=endpoint.llm(), segments=segments, events=COSINES
+    ) as memory:
         memory.add(TURNS)
         assert [turn.text for turn in memory.turns()] == TURNS
         assert memory.segments.root().span == (0, 4)
@@ -204,7 +208,9 @@ def test_a_model_says_where_turns_belong(endpoint: Endpoint, mode: str) -> None:
 
 def test_segments_are_summarised_and_the_summaries_kept(endpoint: Endpoint, tmp_path: Path) -> None:
     segments = hmem.SegmentOptions(summary_words=20, summarise_when="settle", tau=-1.0)
-    with hmem.open(tmp_path, encoder=hashing_encoder(), llm=endpoint.llm(), segments=segments) as memory:
+    with hmem.open(
+        tmp_path, encoder=hashing_encoder(), llm=endpoint.llm(), segments=segments, events=COSINES
+    ) as memory:
         memory.add(TURNS, at="2026-03-03")
         assert memory.stats().waiting == 1
         assert memory.settle() == 1
@@ -230,7 +236,7 @@ def test_an_awaited_memory_leaves_the_loop_free(endpoint: Endpoint) -> None:
         beating = asyncio.create_task(beat())
         llm = endpoint.llm()
         async with await hmem.AsyncMemory.open(
-            encoder=hashing_encoder(), llm=llm, segments=segments
+            encoder=hashing_encoder(), llm=llm, segments=segments, events=COSINES
         ) as memory:
             started = time.perf_counter()
             await asyncio.gather(memory.add(TURNS), memory.search("bread"))

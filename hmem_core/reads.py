@@ -24,6 +24,7 @@ from hmem_core.times import TimeLike
 __all__ = ["Between", "Reads"]
 
 if TYPE_CHECKING:
+    from hmem_core.embedding.base import Reranker
     from hmem_core.llm.threads import ThreadDriver
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class Reads:
     _reading_options: ReadingOptions
     _driver: ThreadDriver | None
     _late: bool
+    _reranker: Reranker | None
 
     def _run(self, program: Program[T], priority: Priority) -> T:
         raise NotImplementedError
@@ -124,7 +126,7 @@ class Reads:
 
         Raises:
             InvalidInput: an empty query, or an argument without meaning.
-            EncoderError: the encoder failed.
+            EncoderError: the encoder or the reranker failed.
             LLMMissing: `guided`, and the memory has no language model.
         """
         request = Request(
@@ -204,7 +206,8 @@ class Reads:
         return guiding.search(request, self._reader(), options)
 
     def _reader(self) -> Reader:
-        return Reader(self._read, self._tz, self._reading_options, self._late, self._store.clock)
+        ranks = self._reranker is not None
+        return Reader(self._read, self._tz, self._reading_options, self._late, ranks, self._store.clock)
 
     def _read(self, ranker: Ranker) -> View:
         return self._store.view(tree=ranker.tree, events=ranker.events)

@@ -26,7 +26,7 @@ from hmem_core.embedding.registry import resolve
 from hmem_core.errors import HmemError
 from hmem_core.options import ReadingOptions
 
-__all__ = ["SETTINGS", "WITHOUT", "main", "measure", "readings"]
+__all__ = ["RERANKING", "SETTINGS", "WITHOUT", "main", "measure", "readings"]
 
 WITHOUT: dict[str, Mapping[str, Any]] = {
     "dense": {"dense": 0.0},
@@ -48,6 +48,8 @@ WITHOUT: dict[str, Mapping[str, Any]] = {
 SETTINGS = frozenset({"k1", "b", "policy", "decay", "horizon", "by_height", "enough", "candidates"})
 """Options that say how, not how much: there is nothing to leave out."""
 ALL = "fused"
+RERANKING = frozenset({"rerank", "rerank_tokens", "reranked"})
+"""Options of a reranker, which no report has."""
 
 
 def readings() -> dict[str, View]:

@@ -17,6 +17,7 @@ from hmem_core.messages import clean
 from hmem_core.options import ReadingOptions
 from hmem_core.records import Evidence
 from hmem_core.retrieval import filters, reading, selection
+from hmem_core.retrieval.reranking import best_hits
 from hmem_core.retrieval.understanding import kind, roster_of, understand
 from hmem_core.retrieval.views import VIEWS, Query, Ranker
 from hmem_core.state import View
@@ -51,6 +52,8 @@ class Reader(NamedTuple):
     """What a request does not say itself."""
     late_interaction: bool
     """Compare token states, where the view and the options do."""
+    reranks: bool
+    """Whether there is a reranker."""
     clock: Callable[[], int]
     """Gives UTC microseconds: what "last week" counts from, if the request does not say."""
 
@@ -80,7 +83,7 @@ def search(request: Request, reader: Reader) -> Program[list[Evidence]]:
     asked = understood(asked, request, view, ranker, reader)
     allowed = filters.mask(view, reader.tz, between=request.between, where=request.where, as_of=request.as_of)
     k = selection.REACH if request.k == "auto" else request.k
-    hits = ranker.rank(view, asked, k, allowed, chosen)
+    hits = yield from best_hits(view, asked, request.view, k, allowed, chosen, reranks=reader.reranks)
     if request.k == "auto":
         hits = hits[: selection.enough([hit.score for hit in hits], chosen.enough, kind(asked.text))]
     found = []

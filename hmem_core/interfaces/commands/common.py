@@ -27,12 +27,14 @@ def open_memory(
     llm: tuple[str | None, str | None] = (None, None),
     compatibility: str = "cosine",
     guided: bool = False,
+    reranker: str | None = None,
 ) -> hmem.Memory:
     """The memory at `location`.
 
     Args:
         llm: name of a language model, and the address of its server.
         guided: searches are to be guided by it.
+        reranker: a directory with a cross-encoder.
 
     Raises:
         MemoryNotFound: there is none, and not `create`.
@@ -50,6 +52,7 @@ def open_memory(
             create=create,
             language=language,
             segments=segments,
+            reranker=reranker,
             llm=None if model is None else hmem.LLM(model=model, base_url=url),
         )
     except hmem.MemoryNotFound as error:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hmem_core.aio import AsyncMemory
-    from hmem_core.embedding.base import Encoder
+    from hmem_core.embedding.base import Encoder, Reranker
     from hmem_core.embedding.function import FunctionEncoder
     from hmem_core.embedding.onnx import OnnxEncoder
+    from hmem_core.embedding.reranker import OnnxReranker
     from hmem_core.errors import (
         BudgetExceeded,
         Closed,
@@ -129,8 +130,10 @@ __all__ = [  # noqa: RUF022 - in the order of `sorted`, as `dir` has them
     "MemoryNotFound",
     "NotFound",
     "OnnxEncoder",
+    "OnnxReranker",
     "Prices",
     "ReadingOptions",
+    "Reranker",
     "Rewrite",
     "RewriteNotFound",
     "Segment",
@@ -171,8 +174,10 @@ _ELSEWHERE = {
     "LocalisedPath": "localised",
     "Memory": "memory",
     "OnnxEncoder": "embedding.onnx",
+    "OnnxReranker": "embedding.reranker",
     "Prices": "options",
     "ReadingOptions": "options",
+    "Reranker": "embedding.base",
     "SegmentOptions": "options",
     "Stats": "reports",
     "Usage": "reports",

@@ -33,6 +33,7 @@ __all__ = [
     "Message",
     "Priority",
     "Program",
+    "Rank",
     "Run",
     "Single",
     "States",
@@ -90,7 +91,15 @@ class Ask(msgspec.Struct, frozen=True):
     """Length of the reply at most."""
 
 
-Single: TypeAlias = Embed | Ask
+class Rank(msgspec.Struct, frozen=True):
+    """Let a reranker read `query` beside each of `texts`. Reply: float32 array of shape (len(texts),), the
+    greater the better; only differences mean something."""
+
+    query: str
+    texts: tuple[str, ...]
+
+
+Single: TypeAlias = Embed | Ask | Rank
 """An effect that has one reply."""
 
 

@@ -12,9 +12,10 @@ import msgspec
 
 from hmem_core import messages, settling, times
 from hmem_core.changes import forget_turns, reembed, write_turns
-from hmem_core.effects import Ask, Embed, Priority, Program, Single, drive
-from hmem_core.embedding.base import Encoder, embed_states
+from hmem_core.effects import Ask, Embed, Priority, Program, Rank, Single, drive
+from hmem_core.embedding.base import Encoder, Reranker, embed_states
 from hmem_core.errors import (
+    EncoderMissing,
     LLMMissing,
 )
 from hmem_core.factview import Facts
@@ -55,6 +56,7 @@ class Memory(Reads):
         driver: ThreadDriver | None,
         facts: FactOptions,
         late_interaction: bool = True,
+        reranker: Reranker | None = None,
     ) -> None:
         self._store = store
         self._encoder = encoder
@@ -66,6 +68,7 @@ class Memory(Reads):
         self._events = Events(lambda: store.view(events=True), self._run, tz, reading)
         self._driver = driver
         self._late = late_interaction
+        self._reranker = reranker
         self._fact_options = facts
         self._facts = Facts(store, tz, facts, self._run, self._forgot)
 
@@ -77,6 +80,10 @@ class Memory(Reads):
     def _answer(self, effect: Single) -> Any:
         if isinstance(effect, Ask):
             raise LLMMissing(f"{effect.purpose} needs a language model; open the memory with llm=LLM(...)")
+        if isinstance(effect, Rank):
+            if self._reranker is None:
+                raise EncoderMissing("ranking needs a reranker; open the memory with reranker=...")
+            return self._reranker.score(effect.query, effect.texts)
         if effect.states:
             return embed_states(self._encoder, effect.texts)
         return self._encoder.embed(effect.texts)

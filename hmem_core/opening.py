@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hmem_core import times
 from hmem_core.embedding import registry
-from hmem_core.embedding.base import Encoder, states_of
+from hmem_core.embedding.base import Encoder, Reranker, states_of
 from hmem_core.errors import (
     Damaged,
     InvalidInput,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hmem_core.llm.threads import ThreadDriver
 
 EncoderLike = Encoder | str | os.PathLike[str] | Callable[[list[str]], Any]
+RerankerLike = Reranker | str | os.PathLike[str] | Callable[[str, list[str]], Any]
 
 
 def open(
@@ -45,6 +46,7 @@ def open(
     create: bool = True,
     reembed: bool = False,
     late_interaction: bool = True,
+    reranker: RerankerLike | None = None,
     language: str | None = None,
     segments: SegmentOptions = SegmentOptions(),
     events: EventOptions = EventOptions(),
@@ -63,6 +65,10 @@ def open(
         create: False raises `MemoryNotFound` where no memory is.
         late_interaction: keep with each turn added a narrow form of the states of its tokens (some 0.7 kB),
             and let searches compare them with the query's. An encoder that gives no states keeps none.
+        reranker: what reads the best turns of a search beside the query and orders them anew: a directory
+            with ``model.onnx`` and ``tokenizer.json`` of a cross-encoder; a function from a query and a list
+            of texts to a number for each; or a `Reranker`. With None, none does. If it fails, so does the
+            search. How much it reads is in `ReadingOptions`.
         language: how words in Latin script are stemmed for the lexical channel (a Snowball language, default
             English); chosen when the memory is created. Other scripts bring their own.
         segments: how turns find their place in the segment tree.
@@ -76,19 +82,20 @@ def open(
     Raises:
         MemoryNotFound: ``create=False`` and there is none.
         EncoderMismatch: another encoder wrote the memory, and not `reembed`.
-        EncoderMissing: the encoder's package or files are absent.
+        EncoderMissing: the encoder's package or files, or the reranker's, are absent.
         Damaged: the journal's bytes are not what was written.
         StorageError: the directory cannot be used.
         InvalidInput: an argument has no meaning.
     """
     zone = times.zone(tz)
     made = registry.resolve(encoder)
+    ranks = None if reranker is None else _reranker(reranker)
     directory = _directory(location)
     journal: Journal = VolatileJournal() if directory is None else _journal(directory, create)
     try:
         store = Store(journal, directory, made.identity, language=language, reembed=reembed, clock=clock)
-        driver = None if llm is None else _driver_of(made, llm)
-        memory = Memory(store, made, zone, segments, events, reading, driver, facts, late_interaction)
+        driver = None if llm is None else _driver_of(made, llm, ranks)
+        memory = Memory(store, made, zone, segments, events, reading, driver, facts, late_interaction, ranks)
         if reembed:
             memory._reembed()
             store.reembedded()
@@ -155,8 +162,16 @@ def _journal(directory: Path, create: bool) -> Journal:
     return SqliteJournal(path, create=create)
 
 
-def _driver_of(encoder: Encoder, llm: LLM) -> ThreadDriver:
+def _reranker(given: RerankerLike) -> Reranker:
+    """The reranker that is meant. Loaded late, as few memories have one."""
+    from hmem_core.embedding.reranker import resolve
+
+    return resolve(given)
+
+
+def _driver_of(encoder: Encoder, llm: LLM, reranker: Reranker | None) -> ThreadDriver:
     """What runs the programs of a memory with a language model. Loaded late, as few memories have one."""
     from hmem_core.llm.threads import ThreadDriver
 
-    return ThreadDriver(encoder.embed, llm, embed_states=states_of(encoder))
+    rank = None if reranker is None else reranker.score
+    return ThreadDriver(encoder.embed, llm, embed_states=states_of(encoder), rank=rank)

@@ -266,6 +266,15 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     model if that is greater, standardised over events."""
     coverage: float = 0.5
     """Of an event's score: how much of the query's words, by idf, any of its turns has, standardised."""
+    rerank: int = 32
+    """With a reranker: turns it reads in a search at most, the best of the view; 0 switches it off."""
+    rerank_tokens: int = 8192
+    """With a reranker: tokens it reads in a search at most, by estimate, the query counted with each turn.
+    Turns that no longer fit are not read, and stay below those that are."""
+    reranked: float = 1.0
+    """With a reranker: weight of its score, standardised over the turns it reads, beside their scores in the
+    view, standardised likewise: 1 has each decide one half, 1000 the reranker alone. It was not tuned, since
+    no reranker comes with the library."""
 
     def __post_init__(self) -> None:
         policies = ("none", "top-down", "bottom-up", "auto")
@@ -285,9 +294,14 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             "event",
             "centroid",
             "coverage",
+            "reranked",
         ):
             value = getattr(self, name)
             _check(isinstance(value, (int, float)) and 0 <= value < 1e6, name, value, "a number from 0")
+        for name, most in (("rerank", 1024), ("rerank_tokens", 1 << 30)):
+            value = getattr(self, name)
+            fine = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+            _check(fine, name, value, f"a whole number from 0 to {most}")
         for name in ("b", "late", "enough"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
         _check(self.past in (None, True, False), "past", self.past, "True, False or None")

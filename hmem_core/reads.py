@@ -25,6 +25,7 @@ from hmem_core.times import TimeLike
 __all__ = ["Between", "Reads"]
 
 if TYPE_CHECKING:
+    from hmem_core.embedding.base import Reranker
     from hmem_core.llm.threads import ThreadDriver
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class Reads:
     _driver: ThreadDriver | None
     _late: bool
     _fact_options: FactOptions
+    _reranker: Reranker | None
 
     def _run(self, program: Program[T], priority: Priority) -> T:
         raise NotImplementedError
@@ -128,7 +130,7 @@ class Reads:
 
         Raises:
             InvalidInput: an empty query, or an argument without meaning.
-            EncoderError: the encoder failed.
+            EncoderError: the encoder or the reranker failed.
             LLMMissing: `guided`, and the memory has no language model.
         """
         request = Request(
@@ -209,7 +211,8 @@ class Reads:
 
     def _reader(self) -> Reader:
         facts = FactReader(self._store.reading, self._fact_options, self._store.clock)
-        return Reader(self._read, self._tz, self._reading_options, self._late, self._store.clock, facts)
+        ranks, clock = self._reranker is not None, self._store.clock
+        return Reader(self._read, self._tz, self._reading_options, self._late, ranks, clock, facts)
 
     def _read(self, ranker: Ranker) -> View:
         return self._store.view(tree=ranker.tree, events=ranker.events)

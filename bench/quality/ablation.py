@@ -26,7 +26,7 @@ from hmem_core.embedding.registry import resolve
 from hmem_core.errors import HmemError
 from hmem_core.options import ReadingOptions
 
-__all__ = ["SETTINGS", "WITHOUT", "main", "measure", "readings"]
+__all__ = ["RERANKING", "SETTINGS", "WITHOUT", "main", "measure", "readings"]
 
 WITHOUT: dict[str, Mapping[str, Any]] = {
     "dense": {"dense": 0.0},
@@ -46,9 +46,26 @@ WITHOUT: dict[str, Mapping[str, Any]] = {
     "fold": {"fold": False},
 }
 """What leaves a signal out. One that `ReadingOptions` does not know is not measured."""
-SETTINGS = frozenset({"k1", "b", "past", "policy", "decay", "horizon", "by_height", "enough", "candidates"})
+SETTINGS = frozenset(
+    {
+        "k1",
+        "b",
+        "past",
+        "policy",
+        "decay",
+        "horizon",
+        "by_height",
+        "enough",
+        "candidates",
+        "rerank",
+        "rerank_tokens",
+        "reranked",
+    }
+)
 """Options that say how, not how much: there is nothing to leave out."""
 ALL = "fused"
+RERANKING = frozenset({"rerank", "rerank_tokens", "reranked"})
+"""Options of a reranker, which no report has."""
 
 
 def readings() -> dict[str, View]:

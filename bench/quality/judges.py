@@ -77,5 +77,6 @@ class Judged:
     def _answer(self, effect: Single) -> Any:
         if isinstance(effect, Embed):
             return self._embed(effect.texts)
+        assert isinstance(effect, Ask)  # no reranker is given
         self.asks += 1
         return self._judge.reply(effect, self.question, self.gold)

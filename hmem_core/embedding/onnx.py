@@ -19,7 +19,7 @@ from hmem_core.embedding.tokens import IdArray, Vocabulary
 from hmem_core.errors import EncoderError, InvalidInput
 from hmem_core.records import EncoderIdentity
 
-__all__ = ["OnnxEncoder", "TokenStates"]
+__all__ = ["OnnxEncoder", "TokenStates", "batches_of"]
 
 BATCH_TOKENS = 1024
 """Tokens of a batch, padding included: twice as many are no faster on a few cores, and cost 30 MB more."""
@@ -173,7 +173,7 @@ class OnnxEncoder:
         sizes = np.array([len(chunk) for chunk in flat], dtype=np.int64)
         ends = np.cumsum(sizes)
         model, vocabulary = self._model(), self._vocabulary()
-        for batch in _batches(sizes + vocabulary.frame_size):
+        for batch in batches_of(sizes + vocabulary.frame_size):
             ids = vocabulary.frame([flat[i] for i in batch])
             lengths = sizes[batch] + vocabulary.frame_size
             vectors, found = model.run(ids, lengths, states=states)
@@ -192,16 +192,16 @@ class OnnxEncoder:
         return unit_rows(sums, self._files.name), unit_rows(tokens, self._files.name)
 
 
-def _batches(lengths: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+def batches_of(lengths: npt.NDArray[np.int64], most: int = BATCH_ROWS) -> Iterator[npt.NDArray[np.int64]]:
     """Positions of rows, cut into batches of rows of like length so that little is padded.
 
-    A batch holds at most `BATCH_ROWS` rows and `BATCH_TOKENS` tokens with padding, and at least one row.
+    A batch holds at most `most` rows and `BATCH_TOKENS` tokens with padding, and at least one row.
     """
     order = np.argsort(lengths, kind="stable")
     start = 0
     for end in range(1, len(order) + 1):
         rows = end - start + 1
-        full = end == len(order) or rows > BATCH_ROWS or lengths[order[end]] * rows > BATCH_TOKENS
+        full = end == len(order) or rows > most or lengths[order[end]] * rows > BATCH_TOKENS
         if full:
             yield order[start:end]
             start = end

@@ -21,7 +21,7 @@ from hmem_core.errors import EncoderError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["MAX_CHUNKS", "IdArray", "TokenizerFile", "Vocabulary"]
+__all__ = ["CHARS_PER_TOKEN", "MAX_CHUNKS", "IdArray", "TokenizerFile", "Vocabulary"]
 
 IdArray = npt.NDArray[np.int32]
 
@@ -29,7 +29,7 @@ MAX_CHUNKS = 16
 """A text is read in at most this many chunks, evenly spread from its beginning to its end; with a window of
 256 that is some 4,000 tokens. Longer messages are pastes and logs; a sample says what they are about."""
 
-_CHARS_PER_TOKEN = 8
+CHARS_PER_TOKEN = 8
 """More than any language needs on average: a slice of this many characters a token fills its chunk."""
 
 _SLICE = 1 << 16
@@ -114,7 +114,7 @@ class Vocabulary:
         Beyond `MAX_CHUNKS` they are evenly spread over the text. Texts that are far longer are not even
         tokenised in full: chunks are then taken from evenly spread slices of its characters.
         """
-        sample = size * _CHARS_PER_TOKEN
+        sample = size * CHARS_PER_TOKEN
         if len(text) > 2 * MAX_CHUNKS * sample:
             starts = _spread(len(text) - sample, MAX_CHUNKS)
             pieces = (self.ids(text[start : start + sample])[:size] for start in starts)

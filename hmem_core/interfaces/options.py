@@ -25,6 +25,7 @@ __all__ = [
     "LLMUrl",
     "Language",
     "Location",
+    "Reranker",
     "Since",
     "Tz",
     "Until",
@@ -56,6 +57,14 @@ Encoder = Annotated[
         envvar="HMEM_ENCODER",
         help="A directory with model.onnx and tokenizer.json; without it, the built-in model.",
         rich_help_panel=_SHARED,
+    ),
+]
+Reranker = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="A directory with model.onnx and tokenizer.json of a cross-encoder, which orders the best turns "
+        "anew; without it, none does.",
     ),
 ]
 _MODEL = "Language model"

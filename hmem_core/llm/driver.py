@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hmem_core.budgets import Meter, limited
-from hmem_core.effects import Ask, Embed, Embedded, Priority, Program, Run, Single
-from hmem_core.errors import Closed, LLMMissing
+from hmem_core.effects import Ask, Embed, Embedded, Priority, Program, Rank, Run, Single
+from hmem_core.errors import Closed, EncoderMissing, LLMMissing
 from hmem_core.llm.batcher import Batcher
 from hmem_core.llm.cache import ReplyCache
 from hmem_core.llm.client import Client
@@ -43,6 +43,7 @@ class AsyncDriver:
         ledger: where to write what is spent.
         cache: replies that are known, in place of one at ``llm.cache``; not closed with the driver.
         embed_states: from texts to an `Embedded`, where the encoder can give states; called in a thread.
+        rank: from a query and texts to their scores, where there is a reranker; called in a thread.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class AsyncDriver:
         cache: ReplyCache | None = None,
         largest_batch: int = LARGEST_BATCH,
         embed_states: Callable[[Sequence[str]], Embedded] | None = None,
+        rank: Callable[[str, Sequence[str]], Any] | None = None,
     ) -> None:
         self.ledger = ledger or Ledger()
+        self._rank = rank
         self.meter = None if llm is None or llm.budget is None else Meter(llm.budget, llm.prices)
         self._batcher = Batcher(embed, largest_batch)
         self._state_batcher = None
@@ -119,6 +122,10 @@ class AsyncDriver:
 
     async def _answer(self, effect: Single, priority: int) -> Any:
         self._check_open()
+        if isinstance(effect, Rank):
+            if self._rank is None:
+                raise EncoderMissing("ranking needs a reranker, and none is configured")
+            return await asyncio.to_thread(self._rank, effect.query, effect.texts)
         if not isinstance(effect, Ask):
             return await self._embed(effect, priority)
         if self._client is None:

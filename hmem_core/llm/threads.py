@@ -36,6 +36,7 @@ class ThreadDriver:
         llm: the model.
         transport: makes the way to the model, in place of HTTP.
         embed_states: from texts to an `Embedded`, where the encoder can give states; called in a thread.
+        rank: from a query and texts to their scores, where there is a reranker; called in a thread.
     """
 
     def __init__(
@@ -45,10 +46,13 @@ class ThreadDriver:
         *,
         transport: Callable[[], Transport] | None = None,
         embed_states: Callable[[Sequence[str]], Embedded] | None = None,
+        rank: Callable[[str, Sequence[str]], Any] | None = None,
     ) -> None:
         self.ledger = Ledger()
         self._cache = None if llm.cache is None else ReplyCache(llm.cache)
-        self._make = functools.partial(_driver, embed, llm, transport, self.ledger, self._cache, embed_states)
+        self._make = functools.partial(
+            _driver, embed, llm, transport, self.ledger, self._cache, embed_states, rank
+        )
         self._meter = None if llm.budget is None else Meter(llm.budget, llm.prices)
         self._lock = threading.Lock()
         self._home: _Home | None = None
@@ -192,9 +196,12 @@ def _driver(
     ledger: Ledger,
     cache: ReplyCache | None,
     embed_states: Callable[[Sequence[str]], Embedded] | None,
+    rank: Callable[[str, Sequence[str]], Any] | None,
 ) -> AsyncDriver:
     way = None if transport is None else transport()
-    return AsyncDriver(embed, llm, transport=way, ledger=ledger, cache=cache, embed_states=embed_states)
+    return AsyncDriver(
+        embed, llm, transport=way, ledger=ledger, cache=cache, embed_states=embed_states, rank=rank
+    )
 
 
 _drivers: weakref.WeakSet[ThreadDriver] = weakref.WeakSet()

@@ -21,6 +21,7 @@ from hmem_core.messages import clean
 from hmem_core.options import GuidedOptions, ReadingOptions
 from hmem_core.records import Evidence, Guided
 from hmem_core.retrieval import filters, reading, selection, signals
+from hmem_core.retrieval.reranking import best_hits
 from hmem_core.retrieval.search import Reader, Request, check, embedded, understood
 from hmem_core.retrieval.signals import Query
 from hmem_core.retrieval.views import VIEWS, Hit, Ranker
@@ -89,7 +90,9 @@ def search(request: Request, reader: Reader, how: GuidedOptions) -> Program[Guid
     worth = {turn: float(ranked.total[turn]) for turn in turns}
     chosen = yield from guided.select(question, Material(semantic, opened, worth), account, how)
     if not account.answered and (how.prediction or how.filter or how.query != "question"):
-        hits = ranker.rank(view, query, k, allowed, chosen_reading)  # the model did not help: as without it
+        # The model did not help: as without it.
+        reranks = reader.reranks
+        hits = yield from best_hits(view, query, request.view, k, allowed, chosen_reading, reranks=reranks)
     else:
         gain = how.predicted * float(np.std(list(worth.values()))) if worth else 0.0
         hits = [_hit(row, ranked.signals, gain if row in chosen.predicted else 0.0) for row in chosen.kept]

@@ -18,6 +18,7 @@ from hmem_core.records import Evidence
 from hmem_core.retrieval import filters, reading, selection
 from hmem_core.retrieval.factsearch import FactReader, lent_to, search_facts
 from hmem_core.retrieval.request import Request
+from hmem_core.retrieval.reranking import best_hits
 from hmem_core.retrieval.understanding import kind, roster_of, understand
 from hmem_core.retrieval.views import VIEWS, Query, Ranker
 from hmem_core.state import View
@@ -41,6 +42,8 @@ class Reader(NamedTuple):
     """What a request does not say itself."""
     late_interaction: bool
     """Compare token states, where the view and the options do."""
+    reranks: bool
+    """Whether there is a reranker."""
     clock: Callable[[], int]
     """Gives UTC microseconds: what "last week" counts from, if the request does not say."""
     facts: FactReader
@@ -76,7 +79,7 @@ def search(request: Request, reader: Reader) -> Program[list[Evidence]]:
     asked = understood(asked, request, view, ranker, reader)
     allowed = filters.mask(view, reader.tz, between=request.between, where=request.where, as_of=request.as_of)
     k = selection.REACH if request.k == "auto" else request.k
-    hits = ranker.rank(view, asked, k, allowed, chosen)
+    hits = yield from best_hits(view, asked, request.view, k, allowed, chosen, reranks=reader.reranks)
     if request.k == "auto":
         hits = hits[: selection.enough([hit.score for hit in hits], chosen.enough, kind(asked.text))]
     found = []

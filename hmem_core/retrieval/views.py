@@ -19,7 +19,7 @@ from hmem_core.state import View
 from hmem_kernels import frozen
 from hmem_kernels.select import select_nodes
 
-__all__ = ["VIEWS", "Hit", "Query", "Ranker"]
+__all__ = ["VARIED", "VIEWS", "Hit", "Query", "Ranker"]
 
 FloatArray = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
@@ -195,3 +195,6 @@ VIEWS = {
     "events": Ranker(events, events=True, columns=_events),
 }
 """Rankers by the name of their view."""
+
+VARIED = frozenset({"fused", "events"})
+"""Views that choose what they show for variety, too."""

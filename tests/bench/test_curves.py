@@ -33,7 +33,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
 def test_every_option_of_reading_is_left_out_or_says_how() -> None:
     known = {field.name for field in msgspec.structs.fields(ReadingOptions)}
     named = {option for off in ablation.WITHOUT.values() for option in off}
-    assert known <= named | ablation.SETTINGS
+    assert known <= named | ablation.SETTINGS | ablation.RERANKING
     assert not named & ablation.SETTINGS
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hmem_core.embedding.files import DEFAULT, in_package
-from hmem_core.embedding.onnx import BATCH_ROWS, BATCH_TOKENS, OnnxEncoder, _batches
+from hmem_core.embedding.onnx import BATCH_ROWS, BATCH_TOKENS, OnnxEncoder, batches_of
 from hmem_core.errors import EncoderError, EncoderMissing
 
 ENCODER = OnnxEncoder(in_package())
@@ -99,7 +99,7 @@ def test_tokens_are_counted_without_the_frame() -> None:
 
 @given(st.lists(st.integers(1, 600), max_size=300))
 def test_batches_hold_every_row_once_within_their_limits(lengths: list[int]) -> None:
-    batches = list(_batches(np.array(lengths, dtype=np.int64)))
+    batches = list(batches_of(np.array(lengths, dtype=np.int64)))
     assert sorted(row for batch in batches for row in batch.tolist()) == list(range(len(lengths)))
     for batch in batches:
         assert len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= BATCH_TOKENS

@@ -69,6 +69,90 @@ def write_model(
 RANK_2 = {"sentence_embedding", "pooler_output"}
 
 
+def write_cross_encoder(
+    directory: Path,
+    *,
+    inputs: Sequence[str] = ALL_INPUTS,
+    output: str = "logits",
+    classes: int = 1,
+    factor: float = 1.0,
+    integer: int = TensorProto.INT64,
+    positions: int | None = None,
+) -> Path:
+    """A cross-encoder that scores `factor` times the number of pairs of equal words across query and text.
+
+    Tokens are told apart by their types, or without these by where the first [SEP] is. Several classes: that
+    score is of the last, and all others have 1.
+    """
+    make = helper.make_node
+    one_hot = np.eye(len(WORDS), dtype=np.float32)
+    one_hot[: len(SPECIAL)] = 0  # special tokens equal nothing
+    separators = np.zeros((len(WORDS), 1), np.float32)
+    separators[WORDS.index("[SEP]")] = 1
+    constants = {
+        "one_hot": one_hot,
+        "separators": separators,
+        "one": np.ones(1, np.float32),
+        "axis": np.array([1], np.int64),
+        "last": np.array([2], np.int64),
+        "place": np.array(1, np.int64),
+        "factor": np.array([factor], np.float32),
+        "none": np.array([0], np.float32),
+    }
+    nodes = [make("Gather", ["one_hot", "input_ids"], ["words"])]
+    if "token_type_ids" in inputs:
+        nodes += [
+            make("Cast", ["token_type_ids"], ["flat"], to=TensorProto.FLOAT),
+            make("Unsqueeze", ["flat", "last"], ["second"]),
+        ]
+    else:
+        nodes += [
+            make("Gather", ["separators", "input_ids"], ["ends"]),
+            make("CumSum", ["ends", "place"], ["ended"]),
+            make("Min", ["ended", "one"], ["second"]),
+        ]
+    if "attention_mask" in inputs:
+        nodes += [
+            make("Cast", ["attention_mask"], ["kept"], to=TensorProto.FLOAT),
+            make("Unsqueeze", ["kept", "last"], ["mask"]),
+            make("Mul", ["words", "mask"], ["real"]),
+        ]
+    else:
+        nodes.append(make("Identity", ["words"], ["real"]))
+    nodes += [
+        make("Sub", ["one", "second"], ["first"]),
+        make("Mul", ["real", "first"], ["of_query"]),
+        make("Mul", ["real", "second"], ["of_text"]),
+        make("ReduceSum", ["of_query", "axis"], ["query"], keepdims=0),
+        make("ReduceSum", ["of_text", "axis"], ["text"], keepdims=0),
+        make("Mul", ["query", "text"], ["shared"]),
+        make("ReduceSum", ["shared", "axis"], ["count"], keepdims=1),
+        make("Mul", ["count", "factor"], ["score"]),
+    ]
+    if classes == 1:
+        nodes.append(make("Identity", ["score"], [output]))
+    else:
+        nodes += [
+            make("Mul", ["score", "none"], ["nothing"]),
+            make("Add", ["nothing", "one"], ["other"]),
+            make("Concat", [*["other"] * (classes - 1), "score"], [output], axis=1),
+        ]
+    graph = helper.make_graph(
+        nodes,
+        "cross",
+        [helper.make_tensor_value_info(name, integer, ["batch", "tokens"]) for name in inputs],
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["batch", classes])],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    directory.mkdir(parents=True, exist_ok=True)
+    onnx.save_model(model, directory / "model.onnx")
+    write_tokenizer(directory / "tokenizer.json")
+    if positions is not None:
+        write_json(directory / "config.json", {"max_position_embeddings": positions})
+    return directory
+
+
 def write_vocabulary(path: Path) -> None:
     path.write_text("\n".join(WORDS) + "\n")
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import Result
 
 import hmem_core as hmem
+from tests.embedding import tiny
 from tests.helpers import hashing_encoder
 from tests.interfaces.conftest import Run
 
@@ -261,6 +262,22 @@ def test_get_shows_a_turn_whole(filled: Run) -> None:
 
 
 LENT = ("lateral", "answer", "session", "speaker", "period", "tree", "event")
+
+
+def test_a_reranker_orders_what_is_found(filled: Run, tmp_path: Path) -> None:
+    directory = tiny.write_cross_encoder(tmp_path / "cross")
+    assert filled("add", "the cat and a dog and a dog").exit_code == 0
+    assert filled("add", "a dog").exit_code == 0
+    asked = ("search", "a dog", "--explain", "--json")
+    assert "reranker" not in documents(filled(*asked))[0]["signals"]
+    best = documents(filled(*asked, "--reranker", directory))[0]
+    assert best["text"] == "the cat and a dog and a dog"
+    assert best["signals"]["reranker"] > 0
+    assert filled("context", "a dog", "--reranker", directory).exit_code == 0
+    for command in ("search", "context"):
+        refused = filled(command, "a dog", "--reranker", tmp_path / "nowhere")
+        assert refused.exit_code == 5
+        assert "nowhere" in refused.stderr
 
 
 def test_search_explains_every_view_in_parts_that_add_up(filled: Run) -> None:

@@ -28,6 +28,7 @@ def open_memory(
     compatibility: str = "cosine",
     guided: bool = False,
     facts: bool = False,
+    reranker: str | None = None,
 ) -> hmem.Memory:
     """The memory at `location`.
 
@@ -35,6 +36,7 @@ def open_memory(
         llm: name of a language model, and the address of its server.
         guided: searches are to be guided by it.
         facts: it is to read facts from turns.
+        reranker: a directory with a cross-encoder.
 
     Raises:
         MemoryNotFound: there is none, and not `create`.
@@ -53,6 +55,7 @@ def open_memory(
             language=language,
             segments=segments,
             facts=hmem.FactOptions(extract=facts),
+            reranker=reranker,
             llm=None if model is None else hmem.LLM(model=model, base_url=url),
         )
     except hmem.MemoryNotFound as error:

@@ -19,6 +19,7 @@ from hmem_core.interfaces.options import (
     LLMModel,
     LLMUrl,
     Location,
+    Reranker,
     Since,
     Tz,
     Until,
@@ -37,6 +38,7 @@ def search(
     k: Annotated[str, typer.Option("-k", help="Turns at most, or auto.")] = "8",
     explain: Annotated[bool, typer.Option("--explain", help="Show what makes up each score.")] = False,
     view: View = "fused",
+    reranker: Reranker = None,
     between: Between = None,
     since: Since = None,
     until: Until = None,
@@ -59,9 +61,8 @@ def search(
     query = options.stdin_text(query, "query")
     out = output(json, tz)
     period, filters = options.interval(between, since, until), options.conditions(where)
-    with open_memory(
-        memory, encoder, tz, llm=(llm_model, llm_base_url) if guided else (None, None), guided=guided
-    ) as opened:
+    llm = (llm_model, llm_base_url) if guided else (None, None)
+    with open_memory(memory, encoder, tz, llm=llm, guided=guided, reranker=reranker) as opened:
         hits = opened.search(
             query,
             options.count(k),
@@ -80,6 +81,7 @@ def context(
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="A question; - to read stdin.")] = None,
     max_tokens: Annotated[int, typer.Option(help="The budget; never exceeded.")] = 1000,
     view: View = "fused",
+    reranker: Reranker = None,
     between: Between = None,
     since: Since = None,
     until: Until = None,
@@ -100,9 +102,8 @@ def context(
     query = options.stdin_text(query, "query")
     out = output(json, tz)
     period, filters = options.interval(between, since, until), options.conditions(where)
-    with open_memory(
-        memory, encoder, tz, llm=(llm_model, llm_base_url) if guided else (None, None), guided=guided
-    ) as opened:
+    llm = (llm_model, llm_base_url) if guided else (None, None)
+    with open_memory(memory, encoder, tz, llm=llm, guided=guided, reranker=reranker) as opened:
         packed = opened.context(
             query,
             max_tokens,

@@ -57,9 +57,6 @@ def _reranked(view: View, query: str, hits: list[Hit], options: ReadingOptions) 
         return hits
     own = np.array([hit.score for hit in hits[: len(texts)]])
     found = np.asarray((yield Rank(query[:LONGEST], tuple(texts))), np.float64)
-    largest = np.abs(found).max()
-    if largest > 0:
-        found = found / largest  # squares of huge numbers stay in range
     spread = found.std()
     if not spread:
         return hits

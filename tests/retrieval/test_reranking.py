@@ -204,6 +204,16 @@ def test_variety_is_chosen_after_reranking() -> None:
     assert set(seen[1]) == {1, 2}
 
 
+def test_candidates_are_chosen_before_variety() -> None:
+    reranker = Longest()
+    turns = [f"the cat sat {number}" for number in range(100)] + [f"dog {number} ran" for number in range(40)]
+    alike, varied = (hmem.ReadingOptions(rerank=5, diversity=weight) for weight in (0.0, 1e5))
+    with filled(reranker, turns) as memory, filled(None, turns) as plain:
+        memory.search("the cat sat", reading=varied)
+        best = plain.search("the cat sat", 5, reading=alike)
+    assert reranker.asked[0][1] == tuple(hit.text for hit in best)
+
+
 def test_context_is_reranked() -> None:
     reranker = Longest()
     with filled(reranker) as memory:

@@ -57,9 +57,6 @@ SETTINGS = frozenset(
         "by_height",
         "enough",
         "candidates",
-        "rerank",
-        "rerank_tokens",
-        "reranked",
     }
 )
 """Options that say how, not how much: there is nothing to leave out."""

@@ -9,9 +9,13 @@ import msgspec
 
 from hmem_core.errors import InvalidInput
 
-__all__ = ["json_schema"]
+__all__ = ["ASKED", "json_schema"]
+
+ASKED = "askedItems"
+"""In the schema of a list: so many items at most are asked for."""
 
 _KEPT = {"type", "properties", "items", "anyOf", "enum", "const", "$ref", "$defs", "description"}
+_KEPT |= {"minItems", "maxItems"}  # else a small model writes the same word until it may write no more
 _SAID = {
     "minimum": "at least {}",
     "maximum": "at most {}",
@@ -29,8 +33,10 @@ _SAID = {
 def json_schema(schema: type[Any]) -> dict[str, Any]:
     """What stands under ``"json_schema"`` in a request's ``response_format`` to get a `schema`.
 
-    Every property is required, and those with a default may be null; no other property is allowed. Bounds,
-    which not every server accepts in a schema, are said in descriptions; `parse_reply` enforces them all.
+    Every property is required, and those with a default may be null; no other property is allowed. Bounds are
+    said in descriptions, as not every server accepts them in a schema; those of lists, which servers commonly
+    do, stand there too. `parse_reply` enforces them all. A list may be asked for with fewer items than are
+    accepted: ``msgspec.Meta(max_length=60, extra_json_schema={ASKED: 8})``.
     A type that is not an object is asked for as the only property of one.
     """
     whole = msgspec.json.schema(schema)
@@ -54,6 +60,8 @@ def _strict(node: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"{node}: tuples of fixed length and mappings cannot be asked for; use a struct")
     if "$ref" in node:
         return {"$ref": node["$ref"]}
+    if ASKED in node:
+        node = {**node, "maxItems": node[ASKED]}
     strict = {key: value for key, value in node.items() if key in _KEPT}
     said = [said.format(node[key]) for key, said in _SAID.items() if key in node]
     if said:

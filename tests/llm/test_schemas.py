@@ -11,7 +11,7 @@ from hypothesis import given
 
 from hmem_core.errors import InvalidInput
 from hmem_core.llm.replies import parse_reply
-from hmem_core.llm.schemas import json_schema
+from hmem_core.llm.schemas import ASKED, json_schema
 from tests.llm.replies import Add, Color, Drop, Fact, Reply, values
 
 
@@ -80,3 +80,17 @@ def test_what_cannot_be_asked_strictly_is_said(schema: type) -> None:
 def test_null_for_every_default_is_the_default(value: Reply) -> None:
     fields = dict.fromkeys(Reply.__struct_fields__) | {"summary": value.summary}
     assert parse_reply(json.dumps(fields), Reply) == Reply(summary=value.summary)
+
+
+def test_bounds_of_lists_stand_in_the_schema_and_fewer_items_may_be_asked_for() -> None:
+    class Lists(msgspec.Struct):
+        some: Annotated[list[int], msgspec.Meta(max_length=60, extra_json_schema={ASKED: 8})]
+        more: Annotated[list[int], msgspec.Meta(min_length=1, max_length=60)]
+
+    properties = json_schema(Lists)["schema"]["properties"]
+    assert properties["some"]["maxItems"] == 8
+    assert "at most 8 items" in properties["some"]["description"]
+    assert (properties["more"]["minItems"], properties["more"]["maxItems"]) == (1, 60)
+    assert ASKED not in json.dumps(properties)
+    reply = json.dumps({"some": list(range(20)), "more": [1]})
+    assert parse_reply(reply, Lists).some == list(range(20))

@@ -17,7 +17,11 @@ TURNS = 32
 CHARACTERS = 9_000
 """Characters of all their texts together, about; of the turns before them, a third of it."""
 
-Words = Annotated[list[Annotated[str, msgspec.Meta(max_length=400)]], msgspec.Meta(max_length=60)]
+Words = Annotated[
+    list[Annotated[str, msgspec.Meta(max_length=400)]],
+    msgspec.Meta(max_length=60, extra_json_schema={"askedItems": 8}),
+]
+"""A few words. More than are asked for do no harm, but a small model knows no end."""
 
 
 class Analysis(msgspec.Struct, frozen=True):

@@ -44,6 +44,8 @@ def options(url: str, mode: str) -> dict[str, Any]:
     return {
         "encoder": Encoder(),
         "segments": hmem.SegmentOptions(compatibility=mode),  # type: ignore[arg-type]
+        # Events would have rounds of their own, which depend on what is replied.
+        "events": hmem.EventOptions(affiliation="cosine", describe=False),
         "llm": hmem.LLM(model=MODEL, base_url=url, api_key="test", concurrency=32),
     }
 

@@ -20,7 +20,11 @@ CHARACTERS = 9_000
 class Kept(msgspec.Struct, frozen=True):
     """The turns that help."""
 
-    turns: Annotated[list[int | Annotated[str, msgspec.Meta(max_length=200)]], msgspec.Meta(max_length=500)]
+    turns: Annotated[
+        list[int | Annotated[str, msgspec.Meta(max_length=200)]],
+        # A small model counts on without end.
+        msgspec.Meta(max_length=500, extra_json_schema={"askedItems": 32}),
+    ]
 
 
 PROMPT = Prompt(

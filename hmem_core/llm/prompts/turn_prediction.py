@@ -47,7 +47,11 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 class Predicted(msgspec.Struct, frozen=True):
     """The turns worth reading."""
 
-    turns: Annotated[list[int | Annotated[str, msgspec.Meta(max_length=200)]], msgspec.Meta(max_length=500)]
+    turns: Annotated[
+        list[int | Annotated[str, msgspec.Meta(max_length=200)]],
+        # A small model counts on without end.
+        msgspec.Meta(max_length=500, extra_json_schema={"askedItems": 32}),
+    ]
 
 
 PROMPT = Prompt(

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from hmem_core.effects import Program
 from hmem_core.errors import Closed
@@ -31,17 +31,22 @@ _THREADS = 4
 
 
 class _Awaited(Generic[S]):
-    """An object whose methods are run in threads."""
+    """An object whose methods are run in the threads of the memory it belongs to.
 
-    def __init__(self, object: S) -> None:
+    Args:
+        memory: None for the memory itself.
+    """
+
+    def __init__(self, object: S, memory: AsyncMemory | None = None) -> None:
         self._object = object
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        raise NotImplementedError
+        self._memory = memory
 
     def _home(self) -> AsyncMemory:
         """The memory that the object belongs to."""
-        raise NotImplementedError
+        return cast("AsyncMemory", self) if self._memory is None else self._memory
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await self._home()._in_thread(call)
 
 
 def _awaited(
@@ -72,11 +77,7 @@ class AsyncSegments(_Awaited[Segments]):
     """The methods of `Segments`, awaited; ``walk`` is for ``async for``. As `AsyncMemory.segments`."""
 
     def __init__(self, memory: AsyncMemory) -> None:
-        super().__init__(memory._object.segments)
-        self._memory = memory
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        return await self._memory._run(call)
+        super().__init__(memory._object.segments, memory)
 
     root = _awaited(Segments.root)
     get = _awaited(Segments.get)
@@ -96,18 +97,11 @@ class AsyncEvents(_Awaited[Events]):
     """The methods of `Events`, awaited; ``all`` is for ``async for``. As `AsyncMemory.events`."""
 
     def __init__(self, memory: AsyncMemory) -> None:
-        super().__init__(memory._object.events)
-        self._memory = memory
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        return await self._memory._run(call)
+        super().__init__(memory._object.events, memory)
 
     get = _awaited(Events.get)
     of_turn = _awaited(Events.of_turn)
-
-    async def search(self, *args: Any, **kwargs: Any) -> list[Event]:
-        """As `Events.search`."""
-        return await self._memory._drive(self._object, Events.search, *args, **kwargs)
+    search = _driven(Events.search)
 
     async def all(self, *args: Any, **kwargs: Any) -> AsyncIterator[Event]:
         """As `Events.all`: the memory is that of the moment when the first event is asked for."""
@@ -123,14 +117,7 @@ class AsyncFacts(_Awaited[Facts]):
     """The methods of `Facts`, awaited. As `AsyncMemory.facts`."""
 
     def __init__(self, memory: AsyncMemory) -> None:
-        super().__init__(memory._object.facts)
-        self._memory = memory
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        return await self._memory._run(call)
-
-    def _home(self) -> AsyncMemory:
-        return self._memory
+        super().__init__(memory._object.facts, memory)
 
     add = _driven(Facts.add)
     add_many = _driven(Facts.add_many)
@@ -168,7 +155,7 @@ class AsyncMemory(_Awaited[Memory]):
         """Open a memory; the arguments are those of `hmem.open`."""
         return cls(await asyncio.to_thread(open_memory, *args, **kwargs))
 
-    async def _run(self, call: Callable[[], T]) -> T:
+    async def _in_thread(self, call: Callable[[], T]) -> T:
         if self._closed:
             raise Closed("this memory was closed; open it again to use it")
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
@@ -181,9 +168,6 @@ class AsyncMemory(_Awaited[Memory]):
         begun: Program[T] = program(object, *args, **kwargs)
         with self._under_way():
             return await driver.run_in(self._threads, begun, priority=priority)
-
-    def _home(self) -> AsyncMemory:
-        return self
 
     add = _driven(Memory.add)
     forget = _awaited(Memory.forget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ T = TypeVar("T")
 Between = tuple[TimeLike | None, TimeLike | None]
 
 
-class Reads:
+class Reads(ABC):
     """The reading half of `Memory`."""
 
     _store: Store
@@ -44,8 +45,9 @@ class Reads:
     _fact_options: FactOptions
     _reranker: Reranker | None
 
+    @abstractmethod
     def _run(self, program: Program[T], priority: Priority) -> T:
-        raise NotImplementedError
+        """Run a program to its end."""
 
     def get(self, id: int | None = None, *, key: str | None = None) -> Turn:
         """One turn, by its id or by its key.
@@ -123,6 +125,7 @@ class Reads:
             where: only turns with these values in ``session``, ``speaker``, ``role``, ``key`` or a metadata
                 field; a list means any of its values, a dict holds operators such as ``{"$gte": 3}``.
             as_of: only what the memory knew at that sequence number (int) or time. Forgotten turns stay gone.
+            now: when this is asked, which is what "last week" in the query counts from; default: the clock.
             explain: fill `Evidence.signals`, and in a guided search `Evidence.stages`.
             reading: how scores come about, instead of what the memory was opened with.
             guided: let the language model choose among what is found, and look into events for more; see
@@ -173,7 +176,7 @@ class Reads:
 
         Args:
             options: how much is asked.
-            view: how turns are ranked; any but ``"time"``.
+            view: how turns are ranked; any but ``"time"`` and ``"facts"``.
             query, k, between, where, as_of, now, explain, reading: as in `search`.
 
         Raises:

@@ -57,7 +57,8 @@ def check_guided(request: Request) -> None:
     if request.view not in VIEWS or VIEWS[request.view].columns is None:
         single = ", ".join(sorted(name for name, ranker in VIEWS.items() if ranker.columns is not None))
         raise InvalidInput(
-            f"view={request.view!r} finds segments, and guided search chooses turns; use one of {single}"
+            f"view={request.view!r} does not rank single turns, and guided search chooses among these; "
+            f"use one of {single}"
         )
 
 

@@ -149,7 +149,7 @@ def test_without_a_model_it_says_what_is_missing() -> None:
 def test_arguments_without_meaning_are_refused() -> None:
     with filled(BOATS) as memory:
         guide(memory, naming())
-        with pytest.raises(hmem.InvalidInput, match="segments"):
+        with pytest.raises(hmem.InvalidInput, match="single turns"):
             memory.search("boat", view="time", guided=True)
         with pytest.raises(hmem.InvalidInput, match="GuidedOptions"):
             memory.search("boat", guided="yes")  # type: ignore[arg-type]

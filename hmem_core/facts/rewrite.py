@@ -194,12 +194,7 @@ class Planner:
         units = facts.rival_units(subject, relation)
         units = units[np.isin(facts.units["status"][units], statuses)]
         wanted = set(contexts)
-        return [
-            unit
-            for unit in units.tolist()
-            if set(facts.contexts[unit].tolist()) == wanted
-            and (self.region is None or unit in self.region.units or unit == self.told)
-        ]
+        return [unit for unit in units.tolist() if set(facts.contexts[unit].tolist()) == wanted]
 
     def _match(self, draft: Draft, group: Sequence[int]) -> int | None:
         """The unit that says the same, of which the draft is one more telling."""

@@ -23,6 +23,7 @@ from hmem_core.records import Evidence, Guided
 from hmem_core.retrieval import filters, reading, selection, signals
 from hmem_core.retrieval.reranking import best_hits
 from hmem_core.retrieval.search import Reader, Request, check, embedded, understood
+from hmem_core.retrieval.showing import shown
 from hmem_core.retrieval.signals import Query
 from hmem_core.retrieval.views import VIEWS, Hit, Ranker
 from hmem_core.state import View
@@ -86,7 +87,7 @@ def search(request: Request, reader: Reader, how: GuidedOptions) -> Program[Guid
     k = selection.MOST if request.k == "auto" else request.k  # it is the model that decides
     best = best_rows(ranked.total, max(k, how.semantic_turns), ranked.found).tolist()
     opened = _events(view, query, ranked, chosen_reading, how) if how.events else []
-    semantic = list(filter(None, (_shown(view, row) for row in best[: how.semantic_turns])))
+    semantic = list(filter(None, (shown(view, row) for row in best[: how.semantic_turns])))
     turns = {turn.id for turn in semantic} | {turn.id for event in opened for turn in event.turns}
     worth = {turn: float(ranked.total[turn]) for turn in turns}
     chosen = yield from guided.select(question, Material(semantic, opened, worth), account, how)
@@ -141,7 +142,7 @@ def _open(view: View, event: int, ranked: _Ranked, most: int) -> Opened:
     rows = np.unique(view.events.links.turns_of(event))
     rows = rows[ranked.allowed[rows] == 1]
     chosen = rows[np.argsort(-ranked.total[rows], kind="stable")[:most]].tolist()
-    turns = [turn for row in chosen if (turn := _shown(view, row)) is not None]
+    turns = [turn for row in chosen if (turn := shown(view, row)) is not None]
     turns.sort(key=lambda turn: (turn.at, turn.id))
     at = {turn.id: turn.at for turn in turns}
     entries = [
@@ -164,13 +165,6 @@ def _open(view: View, event: int, ranked: _Ranked, most: int) -> Opened:
         turns=tuple(turns),
         left_out=len(rows) - len(turns),
     )
-
-
-def _shown(view: View, row: int) -> ShownTurn | None:
-    turn = reading.turn(view, row)
-    if turn is None or turn.at is None:
-        return None
-    return ShownTurn(turn.id, turn.at, turn.speaker or turn.role, turn.text)
 
 
 def _hit(row: int, columns: signals.Signals, gain: float) -> Hit:

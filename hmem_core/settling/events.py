@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -27,7 +28,7 @@ from hmem_core.llm.prompts import event_affiliation
 from hmem_core.llm.prompts.rendering import ShownTurn
 from hmem_core.options import EventOptions
 from hmem_core.records import event_index_text
-from hmem_core.settling.showing import shown
+from hmem_core.retrieval.showing import shown
 from hmem_core.state import State, View, pack_vector
 from hmem_core.store import Plan, Store
 
@@ -199,7 +200,7 @@ def _in_sight(view: View, rows: Sequence[int], window: int) -> tuple[list[ShownT
     while row >= 0 and len(before) < window:
         before.append(row)
         row = int(view.narrow["previous"][row])
-    show = shown(view)
+    show = partial(shown, view)
     return (
         [turn for row in ordered if (turn := show(row)) is not None],
         [turn for row in before[::-1] if (turn := show(row)) is not None],
@@ -248,7 +249,7 @@ def _judged(
     turns, before = _in_sight(view, rows, options.window)
     if len(turns) == 1 and not chosen:  # there is nothing to choose
         return {turns[0].id: ("new1",)}
-    show = shown(view)
+    show = partial(shown, view)
     events = [offer(view, event, show) for event in chosen]
     return (yield from affiliate(turns, events, updated, before, options.window))
 
@@ -291,7 +292,7 @@ def _store_links(store: Store, decided: Decisions) -> int:
 def _describe(store: Store, options: EventOptions, events: Sequence[int]) -> Program[list[int | Exception]]:
     """Let the model tell what is new in these events, side by side, and store it."""
     view = store.view()
-    show = shown(view)
+    show = partial(shown, view)
     stories = [story(view, event, options.refresh_below, show) for event in events]
     stories = [one for one in stories if one.unread]
     replies = yield from gather(

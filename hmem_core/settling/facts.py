@@ -11,6 +11,7 @@ import datetime as dt
 import logging
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -40,8 +41,8 @@ from hmem_core.llm.prompts.rendering import ShownTurn
 from hmem_core.options import FactOptions
 from hmem_core.records import FactDraft
 from hmem_core.retrieval import units
+from hmem_core.retrieval.showing import shown
 from hmem_core.settling.dating import interval
-from hmem_core.settling.showing import shown
 from hmem_core.state import State, View
 from hmem_core.store import Store
 
@@ -171,7 +172,7 @@ def _in_sight(
 ) -> tuple[list[ShownTurn], list[ShownTurn], frozenset[int]]:
     """Turns as prompts show them, those of one session together; the turns before the first of them; and
     which of the former stand only between others. System prompts are never shown."""
-    narrow, show = view.narrow, shown(view)
+    narrow, show = view.narrow, partial(shown, view)
     roles = {*options.roles, "user", "assistant"}
     session, previous = narrow["session"], narrow["previous"]
     places = {code: place for place, code in enumerate(dict.fromkeys(int(session[row]) for row in rows))}
@@ -323,7 +324,7 @@ def _compare(store: Store, options: FactOptions) -> Program[int]:
 
 
 def _pair(facts: FactColumns, view: View, unit: int, other: int) -> Pair:
-    show = shown(view)
+    show = partial(shown, view)
 
     def side(row: int) -> Side:
         one = units.unit(facts, row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -15,9 +16,9 @@ from hmem_core.llm.prompts.rendering import ShownTurn
 from hmem_core.messages import Draft
 from hmem_core.options import SegmentOptions
 from hmem_core.retrieval import reading
+from hmem_core.retrieval.showing import shown
 from hmem_core.segments import annotation, judging, summaries
 from hmem_core.segments.walking import Children
-from hmem_core.settling.showing import shown
 from hmem_core.state import State, View, pack_vector
 from hmem_core.store import Plan, Store
 
@@ -67,7 +68,7 @@ def _frontier(view: View) -> tuple[list[judging.Open], list[ShownTurn]]:
     """The nodes that end with the last turn, the root first, and the latest turns."""
     if not view.rows:
         return [], []
-    tree, show = view.tree, shown(view)
+    tree, show = view.tree, partial(shown, view)
     nodes = [int(tree.leaf[view.rows - 1])]
     while (parent := int(tree.parent[nodes[-1]])) >= 0:
         nodes.append(parent)
@@ -143,7 +144,7 @@ def _round(store: Store, options: SegmentOptions, most: int) -> Program[int]:
     nodes = _due(view, options)[:most]
     if not nodes:
         return 0
-    children, show = Children(view.tree), shown(view)
+    children, show = Children(view.tree), partial(shown, view)
     programs = [
         summaries.summarise(summaries.parts(view, children, node, show), options.summary_words)
         for node in nodes

@@ -4,11 +4,13 @@ prompt shows, and so does the same each time. Tests, and measurements of what th
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import hmem_core as hmem
+from hmem_core.columns.events import EventView
 from hmem_core.effects import Ask, Embed, Single, drive
 from hmem_core.errors import LLMUnavailable
 from hmem_core.llm.prompts.event_affiliation import Affiliated, Affiliations
@@ -18,7 +20,18 @@ from hmem_core.llm.prompts.segment_summary import Summary
 from hmem_core.llm.prompts.turn_analysis import Analyses, Analysis
 from tests.helpers import hashing_encoder, open_memory
 
-__all__ = ["MARK", "Driver", "Judge", "records", "sections", "with_judge"]
+__all__ = [
+    "MARK",
+    "TURNS",
+    "Driver",
+    "Judge",
+    "by_word",
+    "events",
+    "records",
+    "sections",
+    "turns_of",
+    "with_judge",
+]
 
 MARK = "about "
 """Before the topics in a summary that a judge writes, by which it knows the event again."""
@@ -162,3 +175,19 @@ def with_judge(driver: Driver, location: Any = None, **events: Any) -> hmem.Memo
     )
     memory._driver = driver  # type: ignore[assignment]
     return memory
+
+
+def by_word(turn: Record) -> list[str]:
+    """A turn's topics: the words that begin with "topic"."""
+    return re.findall(r"topic(\w+)", turn["text"])
+
+
+def events(memory: hmem.Memory) -> EventView:
+    return memory._store.view().events
+
+
+def turns_of(memory: hmem.Memory, event: int) -> list[int]:
+    return sorted(events(memory).links.turns_of(event).tolist())
+
+
+TURNS = [f"topic{name} number {i}" for name in "abcab" for i in range(6)]

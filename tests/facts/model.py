@@ -13,7 +13,7 @@ from hmem_core.llm.prompts.question_facts import Asked, Sought
 from tests.events.judge import Driver, Record, sections
 from tests.helpers import open_memory
 
-__all__ = ["Reader", "with_reader"]
+__all__ = ["CONTRADICTING", "TURNS", "Reader", "by_status", "told", "with_reader"]
 
 NO_SEGMENTS = hmem.SegmentOptions(summarise=False)
 NO_EVENTS = hmem.EventOptions(affiliation="cosine", describe=False)
@@ -68,3 +68,24 @@ def with_reader(driver: Driver, location: Any = None, **facts: Any) -> hmem.Memo
     )
     memory._driver = driver  # type: ignore[assignment]
     return memory
+
+
+CONTRADICTING = ["Ann | lives in | Porto", "Ann | lives in | Lisbon"]
+TURNS = [
+    "Ann | lives in | Porto | since=2026-01-01",
+    "Bo | knows | Ann",
+    "nothing to learn",
+    "Ann | takes | the tram | because=Porto",
+    "Bo | has | a boat ; Bo | has | a dog",
+    "Ann | lives in | Lisbon | since=2026-02-01",
+    "Cleo | works at | the mill",
+    "Cleo | lives in | Porto",
+]
+
+
+def told(memory: hmem.Memory, include: Any = "active") -> set[str]:
+    return {str(unit) for unit in memory.facts.find(include=include)}
+
+
+def by_status(memory: hmem.Memory) -> dict[str, str]:
+    return {str(unit): unit.status for unit in memory.facts.find(include="all")}

@@ -25,6 +25,7 @@ __all__ = [
     "LLMUrl",
     "Language",
     "Location",
+    "Now",
     "Reranker",
     "Since",
     "Tz",
@@ -163,6 +164,13 @@ AsOf = Annotated[
         metavar="SEQ|TIME",
         help="Only what the memory knew at that entry of its journal (a whole number) or at that time.",
         rich_help_panel=_FILTERS,
+    ),
+]
+Now = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help='When the question is asked, which is what "last week" in it counts from; else it is now.',
     ),
 ]
 View = Annotated[

@@ -471,3 +471,13 @@ def test_warm_compiles_and_loads(run: Run) -> None:
 
 def test_version(run: Run) -> None:
     assert run("--version").stdout == f"hmem {hmem.__version__}\n"
+
+
+def test_now_says_when_a_question_is_asked(filled: Run) -> None:
+    for asked, found in (("2026-01-05", "s1"), ("2026-02-05", "s2")):
+        question = "what was said this month"
+        hits = documents(filled("search", question, "-k", "1", "--now", asked, "--explain", "--json"))
+        assert hits[0]["session"] == found
+        assert hits[0]["signals"]["period"] > 0
+        assert found in filled("context", question, "--now", asked, "--max-tokens", "40").output
+    assert filled("search", "this month", "--now", "soon").exit_code == 2

@@ -70,7 +70,9 @@ def settle(
     encoder: Encoder = None,
     json: Json = False,
 ) -> None:
-    """Let a language model do all that is due for segments and events, and show what that took.
+    """Let a language model do all that is due, and show what that took.
+
+    Segments are summarised, and events described.
 
     With --facts it also says which facts the turns tell; `hmem facts find` shows them.
     """

@@ -19,6 +19,7 @@ from hmem_core.interfaces.options import (
     LLMModel,
     LLMUrl,
     Location,
+    Now,
     Reranker,
     Since,
     Tz,
@@ -44,6 +45,7 @@ def search(
     until: Until = None,
     where: Where = None,
     as_of: AsOf = None,
+    now: Now = None,
     guided: Guided = False,
     llm_model: LLMModel = None,
     llm_base_url: LLMUrl = None,
@@ -70,6 +72,7 @@ def search(
             between=period,
             where=filters,
             as_of=options.as_of(as_of),
+            now=now,
             explain=explain,
             guided=guided,
         )
@@ -87,6 +90,7 @@ def context(
     until: Until = None,
     where: Where = None,
     as_of: AsOf = None,
+    now: Now = None,
     guided: Guided = False,
     llm_model: LLMModel = None,
     llm_base_url: LLMUrl = None,
@@ -111,6 +115,7 @@ def context(
             between=period,
             where=filters,
             as_of=options.as_of(as_of),
+            now=now,
             guided=guided,
         )
     out.context(packed)

@@ -140,7 +140,7 @@ def _level(pairs: tuple[float, float, float], options: EventOptions) -> float:
     if options.tau != "auto":
         return float(options.tau)
     count, mean, squares = pairs
-    deviation = math.sqrt(squares / count) if count > 0 else 0.0
+    deviation = math.sqrt(max(squares, 0.0) / count) if count > 0 else 0.0
     return min(max(mean + options.spread * deviation, options.low), options.high)
 
 

@@ -169,7 +169,8 @@ def _similarity(dot: float, norms: float) -> float:
 @kernel
 def _level(pairs: DoubleArray, rule: Rule) -> float:
     count, mean, squares = pairs
-    deviation = math.sqrt(squares / count) if count > 0.0 else 0.0
+    # Rounding may leave a little less than nothing, of which there is no root.
+    deviation = math.sqrt(max(squares, 0.0) / count) if count > 0.0 else 0.0
     level: float = min(max(mean + rule.spread * deviation, rule.low), rule.high)
     return level
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from hmem_kernels import frozen
@@ -122,6 +122,7 @@ def test_follows_given_heights(vectors, data):
     st.tuples(st.integers(0, 5).map(float), st.floats(-0.5, 0.5), st.floats(0, 0.5)),
     st.booleans(),
 )
+@example([[0, 0, 0, 1], [0, 1, 1, -2], [0, 0, 0, 1]], 0.0, 0.0, (0.0, 0.5, 0.0), False)
 def test_thresholds_follow_the_conversation(vectors, spread, fall, prior, best):
     rule = auto_rule(spread, fall, low=-0.4, high=0.7, heights=4, best=best)
 
